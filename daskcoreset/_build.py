@@ -420,7 +420,7 @@ def _check_arguments(y: Any, size: Any, progress: Any) -> None:
 def _coverage(
     method: Any, size: Any, n_clusters: Any, random_state: Any, draw: Any
 ) -> Coverage | None:
-    """Return the cover that is asked for; None for methods that draw."""
+    """Return the cover that is asked for. None for methods that draw."""
     named = is_choice(method, ("coverage",))
     if not named and not isinstance(method, Coverage):
         return None
@@ -508,7 +508,7 @@ def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
 def job_of(
     method: Any, size: Any, n_clusters: int | None, seed: int, draw: Draw | MergeReduce
 ) -> _Define:
-    """Check the arguments of one coreset; return what makes its job of the blocks."""
+    """Check the arguments of one coreset. Return what makes its job of the blocks."""
     method = default_method(method, n_clusters)
     if isinstance(draw, MergeReduce):
         return _merged(method, size, seed, draw, n_clusters)
@@ -618,7 +618,7 @@ def _grown(method: Any, n_clusters: int) -> Sensitivity[Any]:
 
 
 def _check_size(size: Any, construction: Any) -> None:
-    """Check the size; warn of one below the clusters of the construction."""
+    """Check the size. Warn of one below the clusters of the construction."""
     as_int("size", size, remedy="pass a number of rows")
     n_clusters = getattr(construction, "n_clusters", None) or 1
     if size < n_clusters:

@@ -235,7 +235,7 @@ class _Picture(NamedTuple):
     center, axes : ndarray of shape (d,) and (d, 1 or 2), float64
         Coordinates in which rows are drawn.
     shares : tuple of float or None
-        Share of the variance along each axis; None for data shown as they are.
+        Share of the variance along each axis. None for data shown as they are.
     edges : list of ndarray of shape (bins + 1,), float64
     counts : ndarray of shape (bins,) or (bins, bins), float64, or None
         Weight of the data in every cell.
@@ -405,7 +405,7 @@ def _draw_density(ax: Axes, picture: _Picture) -> None:
 
 
 def _draw_line(ax: Axes, values: FloatArray, coreset: Coreset, picture: _Picture) -> FloatArray:
-    """Draw densities of one column; return the places of its rows, which are below them."""
+    """Draw densities of one column. Return the places of its rows, which are below them."""
     (edge,) = picture.edges
     if picture.counts is not None and picture.counts.any():
         density = picture.counts / (picture.counts.sum() * (edge[1] - edge[0]))

@@ -140,7 +140,7 @@ class MomentsJob:
     n_candidates = 0.0
 
     def reading(self, engine: Engine) -> Steps[Any]:
-        """Ask for the pass; return the number of rows and their scatter."""
+        """Ask for the pass. Return the number of rows and their scatter."""
         del engine
         return (yield Request(Reduction(_counted_scatter, _merged)))
 

@@ -37,7 +37,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
         The target, without symbolic links in it. Its parents are made if missing.
     may_replace : callable
         Called immediately before the target is touched. Returns True if the target is to
-        be replaced, False if nothing (or an empty directory) is there; raises to refuse.
+        be replaced, False if nothing (or an empty directory) is there. Raises to refuse.
 
     Yields
     ------

@@ -46,9 +46,9 @@ class Block:
     weights : ndarray of shape (n,), float64
         Input weights u, ones where none were given.
     labels : ndarray of shape (n,) or None
-        As read; rows that are taken have theirs in NumPy's numbers or text.
+        As read. Rows that are taken have theirs in NumPy's numbers or text.
     rows : ndarray of shape (n,), int64, or None
-        Numbers of the rows within the block as it was read; None for all in order.
+        Numbers of the rows within the block as it was read. None for all in order.
     """
 
     points: Points
@@ -220,7 +220,7 @@ class ReadBlock:
     index : int
         Which block of the data it is.
     start : int or None
-        Number of its first row in the data; None where that is not known before reading.
+        Number of its first row in the data. None where that is not known before reading.
     box : Box or None
         Where it lies in an array of several dimensions.
     """
@@ -233,7 +233,7 @@ class ReadBlock:
     box: Box | None = None
 
     def located(self, value: Any) -> Any:
-        """Return a value of the block; an `InvalidRow` says where in the dimensions it is."""
+        """Return a value of the block. An `InvalidRow` says where in the dimensions it is."""
         if self.box is None or not isinstance(value, InvalidRow):
             return value
         return value.within(self.box)
@@ -257,13 +257,13 @@ class BlockSchema:
     ----------
     n_features : int
     dtype : numpy.dtype
-        Of the rows as stored; becomes float32 or float64, see `promoted_dtype`.
+        Of the rows as stored. Becomes float32 or float64, see `promoted_dtype`.
     on_invalid : {"raise", "drop"}
         What becomes of rows with NaN or infinity.
     class_weight : tuple of (label, float)
-        Factors of the weights of rows, by their labels; one for all others.
+        Factors of the weights of rows, by their labels. One for all others.
     text_labels : bool or None
-        Whether labels are declared as text or objects, or as numbers; None where nothing is known.
+        Whether labels are declared as text or objects, or as numbers. None where nothing is known.
     metric : {"euclidean", "cosine"}
         By "cosine" rows are divided by their lengths when they are read, and those of zeros, which
         have no direction, are invalid.
@@ -483,7 +483,7 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
 
 
 def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
-    """Return numbers in plain memory; masked ones become NaN, which is found and reported."""
+    """Return numbers in plain memory. Masked ones become NaN, which is found and reported."""
     if (
         type(array) is np.ndarray
         and array.dtype == dtype
@@ -623,13 +623,13 @@ def find_masked_label(labels: Any) -> InvalidRow | None:
 
 
 def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> InvalidRow | None:
-    """Return the first label that is None, NaN or infinite; None where there is no such label.
+    """Return the first label that is None, NaN or infinite. None where there is no such label.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
     rows : ndarray of shape (n,), int64, or None
-        Numbers of the rows; from zero on where there are none.
+        Numbers of the rows. From zero on where there are none.
 
     Examples
     --------
@@ -793,7 +793,7 @@ _REMEDY = (
 
 
 def largest_value(weight: float, n_features: int) -> np.float64:
-    """Return the largest value that rows of a weight in total may have; see `find_unusable_row`."""
+    """Return the largest value that rows of a weight in total may have. See `find_unusable_row`."""
     # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
     return np.float64(math.sqrt(_LARGEST_SUM / n_features / weight))
 

@@ -56,7 +56,7 @@ class GroupContents:
     schema_version: int
 
     def checked(self) -> GroupContents:
-        """Return the contents with attributes in plain JSON; anything else is an error.
+        """Return the contents with attributes in plain JSON. Anything else is an error.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class GroupContents:
         return replace(self, attributes=_plain(self.attributes))
 
     def header(self, *, complete: bool) -> dict[str, JSON]:
-        """Describe the contents; only a complete header has the digest that lets a store open."""
+        """Describe the contents. Only a complete header has the digest that lets a store open."""
         header: dict[str, JSON] = {
             "kind": self.kind,
             "schema_version": self.schema_version,

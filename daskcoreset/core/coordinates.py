@@ -81,7 +81,7 @@ def same_coordinates(first: Mapping[str, AnyArray], second: Mapping[str, AnyArra
 
 
 def calendar_of(values: AnyArray) -> str | None:
-    """Return the one calendar of dates of the package cftime; None for anything else."""
+    """Return the one calendar of dates of the package cftime. None for anything else."""
     if values.dtype.kind != "O" or not values.size:
         return None
     calendars = {
@@ -137,7 +137,7 @@ def _key(name: str) -> str:
 def stored_coordinates(
     coordinates: Mapping[str, AnyArray],
 ) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Return arrays to store, and the dtypes or calendars by name; dates become integers."""
+    """Return arrays to store, and the dtypes or calendars by name. Dates become integers."""
     stored = {name: stored_values(values) for name, values in coordinates.items()}
     arrays = {_key(name): array for name, (array, _) in stored.items()}
     return arrays, {name: form for name, (_, form) in stored.items()}

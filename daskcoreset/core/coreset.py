@@ -223,7 +223,7 @@ def _common_factors(records: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy: str) -> Any:
-    """Return what all parts that have a key say of it; None where none has it."""
+    """Return what all parts that have a key say of it. None where none has it."""
     values = {record[key] for record in records if record.get(key) is not None}
     if len(values) > 1:
         raise InvalidInputError(f"parts {problem}: {sorted(values)}", remedy=remedy)

@@ -39,7 +39,7 @@ class DataSummary:
     mean : ndarray of shape (d,), float64
         Weighted means.
     scatter : ndarray of shape (d, d) or (d + 1, d + 1), float64
-        :math:`\sum_i u_i (x_i - \mu)(x_i - \mu)^T`; with numbers as labels, y is the last column.
+        :math:`\sum_i u_i (x_i - \mu)(x_i - \mu)^T`. With numbers as labels, y is the last column.
     y_mean : float or None
         Mean of the labels, where there is a number for every row.
     columns : tuple of str or None
@@ -84,7 +84,7 @@ class DataSummary:
         Parameters
         ----------
         alpha : float, default=1.0
-            Of :math:`\sum_i u_i (y_i - x_i^T b - c)^2 + \alpha |b|^2`; any number of values from
+            Of :math:`\sum_i u_i (y_i - x_i^T b - c)^2 + \alpha |b|^2`. Any number of values from
             one read. Zero is least squares.
         fit_intercept : bool, default=True
             Whether there is a c.
@@ -152,7 +152,7 @@ class DataSummary:
             Of :math:`\frac{1}{2 W} \sum_i u_i (y_i - x_i^T b - c)^2 + \alpha (\rho |b|_1 +
             \frac{1 - \rho}{2} |b|^2)`, W the total weight, as in scikit-learn.
         l1_ratio : float, default=0.5
-            :math:`\rho`; one for the lasso.
+            :math:`\rho`. One for the lasso.
         fit_intercept : bool, default=True
             Whether there is a c.
         **options

@@ -152,7 +152,7 @@ def in_time(
     Raises
     ------
     OutOfTimeError
-        If the deadline has passed; then nothing is begun.
+        If the deadline has passed. Then nothing is begun.
     """
     limit = deadline()
     if limit is None:

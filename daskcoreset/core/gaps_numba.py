@@ -1,7 +1,7 @@
 """Loops over gaps, rows less a center, compiled by numba when they are first called.
 
 Some rows at a time lie beside one another in float64, so that sums over pairs of columns need no
-copy of the data; rows of weight zero, which may hold anything, have gaps of zero. Up to some
+copy of the data. Rows of weight zero, which may hold anything, have gaps of zero. Up to some
 hundred columns that is faster than BLAS with one thread. As in `rowwise_numba` bits depend
 neither on the number of threads nor on the scheduler.
 """
@@ -23,7 +23,7 @@ _LEFT, _RIGHT = lanes.LEFT, lanes.RIGHT
 
 @jit(ROW_SUMS)
 def _tile_for(d: int) -> FloatArray:  # pragma: no cover - runs compiled
-    """Return room for gaps; more of it stays zero, so that vectors of columns are whole."""
+    """Return room for gaps. More of it stays zero, so that vectors of columns are whole."""
     return np.zeros((_ROWS, (d + _RIGHT - 1) // _RIGHT * _RIGHT))
 
 
@@ -37,7 +37,7 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
     mean: FloatArray,
     matrix: FloatArray,
 ) -> float:  # pragma: no cover - runs compiled
-    """Fill weights and means of classes, and mean and scatter of all rows; all are zeros at first.
+    """Fill weights and means of classes, and mean and scatter of all rows. All are zeros at first.
 
     Means are held as what they lie apart from a row that is not light, so that neither an offset
     of all rows nor light ones far away cost digits. Returns the total weight.
@@ -156,7 +156,7 @@ def _fill_forms(  # noqa: PLR0917 - numba wants no names
     squares: FloatArray,
     products: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Fill what `lengths_and_products` returns; the first `r` columns of factors are a triangle."""
+    """Fill what `lengths_and_products` returns. The first `r` columns of factors are a triangle."""
     n, d = points.shape
     tile, forms, nothing = _tile_for(d), np.empty((_ROWS, factors.shape[1])), np.zeros(d)
     for start in range(0, n, _ROWS):

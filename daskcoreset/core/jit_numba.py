@@ -35,7 +35,7 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
 
 
 def part(fastmath: set[str]) -> Callable[..., Any]:
-    """Decorate a part of loops, which nothing but loops calls; Python runs it as it stands.
+    """Decorate a part of loops, which nothing but loops calls. Python runs it as it stands.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def lanes(typing: Any, values: Any) -> Any:
 
 @_piece  # type: ignore[untyped-decorator]
 def _turn(typing: Any, points: Any, row: Any, tile: Any, at: Any) -> Any:
-    """Lay as many rows out as there are lanes, from `row` on; return for how many columns.
+    """Lay as many rows out as there are lanes, from `row` on. Return for how many columns.
 
     Four rows of four columns at a time are turned in registers, and joined with their neighbours.
     Without neighbouring floats in `points` there are none.
@@ -180,7 +180,7 @@ def meet_centers(  # noqa: PLR0917 - numba takes arguments by position
     """Let `CENTERS` centers from `first` on meet the panel at a place in `tile`.
 
     Where one is nearer than `smallest`, from `lane` on, that becomes its squared distance and
-    `label`, of int32, its number; the earlier one of equals stays. Past the last center that one
+    `label`, of int32, its number. The earlier one of equals stays. Past the last center that one
     meets the rows again. Squares are added column by column, in the dtype of `tile`, `centers` and
     `smallest`.
     """
@@ -489,7 +489,7 @@ def _products(is_turned: bool) -> Any:
     """Return a piece that fills in products of `LEFT` rows with `RIGHT` columns, in float64.
 
     Of `left`, or of its transpose, the rows are those from `i` on, and of `right` the columns those
-    from `k` on; the first `terms` terms are added up in order, and sums are kept in registers.
+    from `k` on. The first `terms` terms are added up in order, and sums are kept in registers.
     """
 
     def multiply(  # noqa: PLR0917 - numba takes arguments by position

@@ -45,7 +45,7 @@ def dense(points: Any) -> FloatArray:
 
 
 def rows_at(points: Any, positions: Any) -> Any:
-    """Return the rows at positions; whole numbers take half the time that indexing an array does.
+    """Return the rows at positions. Whole numbers take half the time that indexing an array does.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def one_thread() -> _OneThread:
     The number of threads decides how a product or a factorisation is cut, and so its last bits.
     The setting is one of the process, and can be made in any thread: the first of several bodies
     that overlap makes it, and the last one undoes it. BLAS of other threads has one thread for
-    so long, too; where one of them changes the setting by threadpoolctl meanwhile, that does
+    so long, too. If one of them changes the setting by threadpoolctl meanwhile, that does
     nothing, so that bodies should be short.
 
     Notes
@@ -288,7 +288,7 @@ def unit_rows(points: Points) -> tuple[Points, FloatArray]:
         A copy, of the same dtype. Rows whose length is one, to rounding, are as they were, so that
         to do it twice changes nothing; so are rows of zeros, and rows with NaN or infinity.
     lengths : ndarray of shape (n,), float64
-        Of the rows as given; NaN where a value is no number or infinite.
+        Of the rows as given. NaN where a value is no number or infinite.
 
     Examples
     --------
@@ -455,7 +455,7 @@ def ridge_coefficients(
     alpha : float
         Weight of the squared length of the coefficients.
     rcond : float or None, default=None
-        Share of the largest eigenvalue of the scaled columns below which one is rounding; None is
+        Share of the largest eigenvalue of the scaled columns below which one is rounding. None is
         that of `numpy.linalg.lstsq`.
 
     Returns
@@ -504,7 +504,7 @@ def flat_directions(matrix: FloatArray) -> FloatArray:
 
 
 def _of_one_scale(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Multiply rows and columns so that the diagonal is one; return the factors as well.
+    """Multiply rows and columns so that the diagonal is one. Return the factors as well.
 
     Those of a zero on the diagonal are zero.
     """

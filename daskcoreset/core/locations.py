@@ -96,12 +96,12 @@ def locate(name: str, location: Any) -> Path | str:
 
 
 def local_path(name: str, location: Any) -> Path:
-    """Return the absolute path of a place on a local disk; a URL of another kind is refused.
+    """Return the absolute path of a place on a local disk. A URL of another kind is refused.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        As `locate`; also for URLs.
+        As `locate`. Also for URLs.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def local_path(name: str, location: Any) -> Path:
 
 
 def scheme_of(text: str) -> str | None:
-    """Return the scheme of a URL, in small letters; None for a path.
+    """Return the scheme of a URL, in small letters. None for a path.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def scheme_of(text: str) -> str | None:
 
 
 def clean_url(url: str) -> str:
-    """Return a URL without user, password, query and fragment; a path as it is.
+    """Return a URL without user, password, query and fragment. A path as it is.
 
     Examples
     --------

@@ -100,7 +100,7 @@ def merged_mean(
 def merge_moments(first: Moments, second: Moments) -> Moments:
     """Moments of the union of two disjoint sets of rows.
 
-    Associative up to rounding; blocks are always merged in the order of the tree.
+    Associative up to rounding. Blocks are always merged in the order of the tree.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatA
     weight : float
         :math:`W = \sum_i u_i`.
     mean : ndarray of shape (d,), float64
-        :math:`\mu_j = \sum_i u_i x_{ij} / W`; zeros where ``W == 0``.
+        :math:`\mu_j = \sum_i u_i x_{ij} / W`. Zeros where ``W == 0``.
     m2 : ndarray of shape (d,), float64
         :math:`\sum_i u_i (x_{ij} - \mu_j)^2`.
 
@@ -173,7 +173,7 @@ def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatA
 
     References
     ----------
-    Chan, Golub and LeVeque (1983), equations 2.1; tiles merged pairwise in order.
+    Chan, Golub and LeVeque (1983), equations 2.1. Tiles merged pairwise in order.
     """
     from daskcoreset.core import rowwise_numba as loops
 
@@ -238,7 +238,7 @@ class Box:
 
 
 def box_of(points: Points, weights: FloatArray) -> Box:
-    """Box of one block; rows of weight zero do not count.
+    """Box of one block. Rows of weight zero do not count.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def merge_scatters(first: Scatter, second: Scatter) -> Scatter:
 
 
 def _counted(points: Points, weights: FloatArray) -> tuple[Any, FloatArray]:
-    """Rows of positive weight; others may hold anything, such as 1e20 for a missing value."""
+    """Rows of positive weight. Others may hold anything, such as 1e20 for a missing value."""
     counts = weights > 0
     if counts.all():
         return points, weights

@@ -246,7 +246,7 @@ def _again(request: Callable[P, T]) -> Callable[P, T]:
 
 
 class ObjectFolder:
-    """A folder of an object store; its errors name it, and what to set.
+    """A folder of an object store. Its errors name it, and what to set.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class ObjectFolder:
         Returns
         -------
         mapping or None
-            The tag of what was written; None where there is another one.
+            The tag of what was written. None where there is another one.
 
         Raises
         ------
@@ -436,7 +436,7 @@ def find_folder(
         What an error calls the location.
     location : path, str or zarr.abc.store.Store
     storage_options : mapping, optional
-        As in `connect`; only the URL of an object store has some.
+        As in `connect`. Only the URL of an object store has some.
 
     Raises
     ------

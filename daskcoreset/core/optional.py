@@ -19,5 +19,5 @@ def import_optional(module: str, message: str) -> Any:
 
 
 def need_matplotlib(module: str = "matplotlib") -> Any:
-    """Import matplotlib, or a module of it; called before data are read for a picture."""
+    """Import matplotlib, or a module of it. Called before data are read for a picture."""
     return import_optional(module, _PLOTS)

@@ -4,7 +4,7 @@ Systematic draws take one row in every unit of inclusion probability along an or
 error is that of strata as wide as the order is local. The points are bisected recursively,
 down to one draw: across the covariances with the widest column (one step of the power
 iteration towards the principal axis), at the weighted mean, or, in ranges of few draws, beside
-it, between whole draws, so that a draw has a cell of its own; the half nearer to the rows
+it, between whole draws, so that a draw has a cell of its own. The half nearer to the rows
 placed just before comes first. The cuts between draws lower the errors of k-means by 0 to 5 %.
 Rows of one draw, or little more, stay together: bisected down to single rows, in 1.3 times the
 time, the errors were the same within a percent. Rows that are certain come first: among the others
@@ -46,7 +46,7 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     Returns
     -------
     ndarray of shape (n,), int64
-        A permutation; the same bits on every call. O(n d log n) time for data without
+        A permutation. The same bits on every call. O(n d log n) time for data without
         extreme tails.
 
     Examples

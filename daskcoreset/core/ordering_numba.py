@@ -58,7 +58,7 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
     weight: FloatArray,
     origin: FloatArray,
 ) -> int:
-    """Fill in rows of a range, less its first one, and their masses; return how many they are.
+    """Fill in rows of a range, less its first one, and their masses. Return how many they are.
 
     All of few; of many a sample, at multiples of the golden ratio, which no period of the rows
     meets. The first one itself is in `origin`.
@@ -82,7 +82,7 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
 def _spread(
     gaps: FloatArray, weight: FloatArray, count: int, mean: FloatArray, variance: FloatArray
 ) -> None:
-    """Fill `mean` and `variance` of every column; zero where there is nothing but rounding."""
+    """Fill `mean` and `variance` of every column. Zero where there is nothing but rounding."""
     d = gaps.shape[1]
     total = 0.0
     for j in range(d):
@@ -139,7 +139,7 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     variance: FloatArray,
     along: FloatArray,
 ) -> float:
-    """Fill `mean` and `axis`, the covariances with the widest column; return its variance.
+    """Fill `mean` and `axis`, the covariances with the widest column. Return its variance.
 
     Also `along`, the weighted gaps of the rows in this column.
     """
@@ -206,7 +206,7 @@ def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray, origin: FloatArr
 def _project_gaps(
     gaps: FloatArray, count: int, mean: FloatArray, axis: FloatArray, value: FloatArray
 ) -> None:
-    """Fill in where rows that were gathered lie along the axis; there is room for a few more."""
+    """Fill in where rows that were gathered lie along the axis. There is room for a few more."""
     for i in range(0, count, AT_ONCE):
         sum_products(gaps, (i, i + 1, i + 2, i + 3), mean, axis, value, i)
 
@@ -223,7 +223,7 @@ def _project(  # noqa: PLR0917 - numba takes arguments by position
     value: FloatArray,
     weight: FloatArray,
 ) -> None:
-    """Fill in where all rows of a range lie along the axis, and their masses; moves the mean.
+    """Fill in where all rows of a range lie along the axis, and their masses. Moves the mean.
 
     There are at least `AT_ONCE` rows.
     """
@@ -256,7 +256,7 @@ def _part_few(  # noqa: PLR0917 - numba takes arguments by position
     total: float,
     placed: float,
 ) -> tuple[int, float]:
-    """Sort few rows along the axis; return how many are before the cut, and what they weigh.
+    """Sort few rows along the axis. Return how many are before the cut, and what they weigh.
 
     The cut is where the mass before it, `placed` and on, is nearest to a whole number: to the one
     nearest to what is before the mean. Below one draw there is none, and the cut is at the mean.
@@ -357,7 +357,7 @@ def _part(  # noqa: PLR0917 - numba takes arguments by position
     cut: float,
     spare: IndexArray,
 ) -> tuple[int, float]:
-    """Move the rows up to the cut to the front; return how many they are, and what they weigh."""
+    """Move the rows up to the cut to the front. Return how many they are, and what they weigh."""
     near, before = np.uint64(0), 0.0
     for i in range(count):
         row, is_near = order[start + i], np.uint64(value[i] <= cut)
@@ -410,7 +410,7 @@ def _part_many(  # noqa: PLR0917 - numba takes arguments by position
 
 @part(IN_ORDER)
 def _certain_first(mass: FloatArray, order: IndexArray) -> tuple[int, float]:
-    """Fill in the rows, those that are certain first; return how many, and the mass of others."""
+    """Fill in the rows, those that are certain first. Return how many, and the mass of others."""
     count, others = 0, 0.0
     for i in range(order.shape[0]):
         if mass[i] >= 1.0:
@@ -426,7 +426,7 @@ def _certain_first(mass: FloatArray, order: IndexArray) -> tuple[int, float]:
 
 
 def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
-    """Return the order of the rows; see `daskcoreset.core.ordering`.
+    """Return the order of the rows. See `daskcoreset.core.ordering`.
 
     Rows are float32 or float64, in C order.
     """

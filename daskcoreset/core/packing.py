@@ -41,7 +41,7 @@ def store_of(files: Mapping[str, bytes]) -> MemoryStore:
 
 
 def pack(contents: GroupContents) -> bytes:
-    """Return a group as the bytes of an archive; contents are checked.
+    """Return a group as the bytes of an archive. Contents are checked.
 
     Examples
     --------

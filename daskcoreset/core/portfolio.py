@@ -116,7 +116,7 @@ class Portfolio(Mapping[str, Coreset]):
         Raises
         ------
         KeyError
-            There is none of this name; the message lists those that there are.
+            There is none of this name. The message lists those that there are.
         """
         try:
             return self.members[name]

@@ -23,7 +23,7 @@ _SEED_BITS = 128
 
 
 class Stage(enum.IntEnum):
-    """The places where random numbers are drawn; the values determine the bits."""
+    """The places where random numbers are drawn. The values determine the bits."""
 
     CANDIDATES = 0
     QUOTAS = 1
@@ -112,7 +112,7 @@ def stream(seed: int, stage: Stage, block: int = 0, fold: int = 0) -> np.random.
     Returns
     -------
     numpy.random.Generator
-        PCG64 seeded by ``SeedSequence(seed, spawn_key=(stage, block, fold))``; streams with
+        PCG64 seeded by ``SeedSequence(seed, spawn_key=(stage, block, fold))``. Streams with
         different addresses are independent.
 
     Examples

@@ -115,7 +115,7 @@ def column_moments(
 ) -> float:  # pragma: no cover - runs compiled
     """Fill `mean` and `m2`, zeros at first, and return the total weight.
 
-    Squares of a tile are summed about the mean of the tile before; where that lies far away, about
+    Squares of a tile are summed about the mean of the tile before. If that lies far away, about
     a row of its own; and where this one does, about the mean that was found so.
     """
     n, d = points.shape
@@ -153,7 +153,7 @@ def column_moments(
 
 @jit(IN_ORDER)
 def squared_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
-    """Fill `out` with squared distances to `center`; both are float64 in C order.
+    """Fill `out` with squared distances to `center`. Both are float64 in C order.
 
     A row has the same bits wherever it stands, and in whatever layout.
     """
@@ -188,7 +188,7 @@ def score_half_uniform(
 
 @jit(IN_ORDER)
 def largest_bits(bits: AnyArray, magnitude: Any) -> Any:
-    """Return the largest of the bits of numbers but for their signs; NaN has the largest."""
+    """Return the largest of the bits of numbers but for their signs. NaN has the largest."""
     most = magnitude & ~magnitude
     for i in range(bits.shape[0]):
         most = max(most, bits[i] & magnitude)
@@ -214,7 +214,7 @@ def first_beyond(values: AnyArray, limit: Any) -> int:
 def walk(inclusion: FloatArray, uniforms: FloatArray, rows: IndexArray) -> int:
     """Fill in one row in every unit of the cumulative inclusion, and return how many they are.
 
-    There is room for one more than there are units; see `sampling.systematic_walk`. Rows below the
+    There is room for one more than there are units. See `sampling.systematic_walk`. Rows below the
     target of a unit are counted, so that only its end, which no processor foresees, is a branch.
     """
     n, count, before = inclusion.shape[0], 0, 0  # rows taken: in all, and before the current unit
@@ -290,7 +290,7 @@ def _squares(row: AnyArray, scale: float) -> float:
 def unit_rows(
     values: AnyArray, bounds: IndexArray, slack: float, out: AnyArray, lengths: FloatArray
 ) -> None:
-    """Fill `out` with rows of length one, and `lengths` with what they were; see `linalg`."""
+    """Fill `out` with rows of length one, and `lengths` with what they were. See `linalg`."""
     for i in range(lengths.shape[0]):
         # Numbers of a slice, which count from zero, are several at a time.
         row, unit = values[bounds[i] : bounds[i + 1]], out[bounds[i] : bounds[i + 1]]

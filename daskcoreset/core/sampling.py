@@ -67,7 +67,7 @@ def draw_with_replacement(
     Returns
     -------
     ndarray of shape (count,), int64
-        Row numbers in the order of the draws; rows with score zero never occur.
+        Row numbers in the order of the draws. Rows with score zero never occur.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def draw_with_replacement(
 def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     r"""Inclusion probabilities proportional to scores, capped at one, that sum to `size`.
 
-    Rows whose share exceeds one are certain; the rest of `size` is spread over the other
+    Rows whose share exceeds one are certain. The rest of `size` is spread over the other
     rows, until none exceeds one. However unevenly scores lie, as with heavy tails, as many
     rows are expected as are wanted.
 
@@ -94,7 +94,7 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     scores : ndarray of shape (n,), float64
         Non-negative.
     size : float
-        Their sum; when at most `size` scores are positive, these rows are all certain.
+        Their sum. When at most `size` scores are positive, these rows are all certain.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
     -------
     ndarray of shape (m,), int64
         Increasing row numbers; m is the sum of `inclusion` rounded up or down. An order in
-        which neighbours are alike is a stratification; no order, a periodic one included,
+        which neighbours are alike is a stratification. No order, a periodic one included,
         makes the variance larger than that of independent draws.
 
     Examples
@@ -231,7 +231,7 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
 
     References
     ----------
-    Deville (1998); see `systematic_walk`.
+    Deville (1998). See `systematic_walk`.
     """
     total = float(inclusion.sum())
     if not math.isfinite(total):
@@ -246,7 +246,7 @@ def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     The inclusion probabilities are laid end to end and cut into units of length one. In every
     unit one point is drawn, uniformly, and the row at this point is taken. A row that lies
     across two units, with parts a and b, is taken at most once: where the first unit took it,
-    the second one draws among its other rows; where not, the second one takes it with
+    the second one draws among its other rows. If not, the second one takes it with
     probability :math:`b / (1 - a)`. So every row has its inclusion probability
     :math:`a + b` exactly, and the number of rows is fixed.
 
@@ -272,7 +272,7 @@ def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     ----------
     Deville (1998), Une nouvelle méthode de tirage à probabilités inégales. Chauvet (2012),
     On a characterization of ordered pivotal sampling, shows that the ordered pivotal method is
-    the same; Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
+    the same. Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
     independent draws, for any variable and in any order of the rows.
     """
     from daskcoreset.core import rowwise_numba as loops
@@ -336,7 +336,7 @@ class Calibrated(NamedTuple):
     ----------
     weights : ndarray of shape (m,), float64
     met : tuple of str or None, default=None
-        Names of the sums over the data that they meet; None where nothing was calibrated, or
+        Names of the sums over the data that they meet. None where nothing was calibrated, or
         the sums have no names.
     requested : tuple of str
         Names of all targets that were requested.
@@ -382,9 +382,9 @@ def calibrate_classes(
     class_weights : ndarray of shape (n_classes,), float64
         :math:`U_c`.
     targets : mapping of str to callable
-        What makes the targets, by their names; called for those that are tried.
+        What makes the targets, by their names. Called for those that are tried.
     ladder : sequence of tuples of names
-        Sets of targets, in the order in which they are tried; the first one holds all that is
+        Sets of targets, in the order in which they are tried. The first one holds all that is
         wanted. Where none can be met, a part of the way is gone, and in the last resort none.
     kept : mapping of str to callable, optional
         Targets that need not come nearer, by their names: what yields their parts, one at a time,
@@ -494,7 +494,7 @@ def rake(
         Class of every row.
     class_weights : ndarray of shape (n_classes,), float64
     part : float, default=1.0
-        Below 1, how far to go towards every total; half as far as there is room towards those
+        Below 1, how far to go towards every total. Half as far as there is room towards those
         that no weights of these rows reach.
 
     Returns
@@ -575,7 +575,7 @@ class _Classes:
 def _solve(
     gaps: FloatArray, weights: FloatArray, moves: FloatArray, classes: _Classes
 ) -> FloatArray | None:
-    """Minimise the dual by Newton's method; None where that fails or leads too far."""
+    """Minimise the dual by Newton's method. None where that fails or leads too far."""
     theta = np.zeros(gaps.shape[1])
     w, value = weights, 0.0
     for _ in range(_MAX_STEPS):
@@ -695,7 +695,7 @@ def sample_strata(
     block : Block
         With labels.
     size : int or mapping of label to int
-        Rows of a class; one more is kept, for its key.
+        Rows of a class. One more is kept, for its key.
     rng : numpy.random.Generator
         Asked for one number for every row.
 

@@ -56,7 +56,7 @@ def write_group(
     store : str, path-like, zarr Store or StorePath
         Where the group goes. Missing parent directories are made.
     arrays : mapping of str to ndarray
-        Arrays of any shape; booleans, integers, floats up to 64 bits, complex up to 128
+        Arrays of any shape. Booleans, integers, floats up to 64 bits, complex up to 128
         bits, and strings (fixed width or `numpy.dtypes.StringDType` without a missing
         value). Numbers are stored in little-endian order.
     dims : mapping of str to tuple of str
@@ -254,7 +254,7 @@ def read_contents(  # noqa: C901 - a branch for each kind of failure
 
 
 def _nothing_at(target: StorePath, where: str) -> StoreError:
-    """Return the error of a place without a group; a folder or file may be there."""
+    """Return the error of a place without a group. A folder or file may be there."""
     from zarr.storage import LocalStore
 
     store = target.store
@@ -303,7 +303,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
 def _read_array(
     group: zarr.Group, name: str, spec: Mapping[str, Any]
 ) -> tuple[AnyArray, tuple[str, ...]]:
-    """Return an array and its dimensions; a missing chunk is found by the digest."""
+    """Return an array and its dimensions. A missing chunk is found by the digest."""
     import zarr
 
     array = group[name]
@@ -329,7 +329,7 @@ def _read_array(
 def _replaceable(
     target: StorePath, path: Path | None, kind: str, *, overwrite: bool
 ) -> set[str] | None:
-    """Return the members of our group there, or None if there is nothing; all else is an error."""
+    """Return the members of our group there, or None if there is nothing. All else is an error."""
     from zarr.core.sync import sync
 
     check_flag("overwrite", overwrite)
@@ -394,7 +394,7 @@ def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -
 
 
 def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
-    """Write a group; until its last step it is recognised as ours and as incomplete."""
+    """Write a group. Until its last step it is recognised as ours and as incomplete."""
     import zarr
 
     header = contents.header(complete=False)

@@ -19,7 +19,7 @@ def text_table(rows: Sequence[Sequence[str]], left_columns: Iterable[int] = (0,)
     rows : sequence of sequence of str
         The heads are one of them.
     left_columns : iterable of int, default=(0,)
-        Columns that are aligned to the left; all others are aligned to the right.
+        Columns that are aligned to the left. All others are aligned to the right.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def size_in_bytes(count: int | None) -> str:
 
 
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:
-    """Return an HTML table; without `heads`, the first cell of every row is the head of the row.
+    """Return an HTML table. Without `heads`, the first cell of every row is the head of the row.
 
     Examples
     --------

@@ -147,7 +147,7 @@ def how_to_select(
     owner : str
         What has those expected.
     selection : str or None
-        How columns of X are selected in Python, with braces in place of the list of names; None
+        How columns of X are selected in Python, with braces in place of the list of names. None
         where there is no way.
 
     Returns
@@ -285,7 +285,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_options(storage_options: Any) -> None:
-    """Check that the options of a file system are a mapping or None; their values are not shown."""
+    """Check that the options of a file system are a mapping or None. Their values are not shown."""
     if not isinstance(storage_options, (Mapping, NoneType)):
         raise InvalidTypeError(
             f"storage_options is {a_type(storage_options)}",

@@ -1,7 +1,7 @@
 """The engine: one read of the data for any number of reductions.
 
 A block is read, validated and numbered once. Reductions see it as a `ReadBlock`, make a value of it
-(`chunk`) and merge neighbouring values (`combine`); rows, and the first invalid one, are counted
+(`chunk`) and merge neighbouring values (`combine`). Rows, and the first invalid one, are counted
 here. The same chunks, merged in the same tree, give the same bits as a graph, on a scheduler or in
 memory.
 """
@@ -109,7 +109,7 @@ class BlockResults(Generic[T]):
     Attributes
     ----------
     value : object
-        Merged over the blocks; None where a row is invalid.
+        Merged over the blocks. None where a row is invalid.
     sizes : mapping of int to int
         Rows of every block as read, by its index.
     kept : mapping of int to int
@@ -275,8 +275,8 @@ def map_reduce(
         ``work(block, block_index, broadcast)`` gives the value of a block, which may be empty, or
         the `InvalidRow` of it. Picklable.
     merge : callable
-        ``merge(first, second)`` of neighbouring values, in the order of the blocks;
-        associative and picklable.
+        ``merge(first, second)`` of neighbouring values, in the order of the blocks.
+        Associative and picklable.
     broadcast : object, optional
         What every block needs to know, such as coefficients. It travels once to every worker,
         where a field of `work` would travel with every task.
@@ -286,7 +286,7 @@ def map_reduce(
     split_every : int, default=16
         As in `daskcoreset.build`.
     progress : bool or None, default=False
-        As in `daskcoreset.build`; off by default, for who reads many times shows progress of
+        As in `daskcoreset.build`. Off by default, for who reads many times shows progress of
         its own.
 
     Returns
@@ -374,7 +374,7 @@ def tree_reduce(
     combine : callable
         ``combine(parts)`` merges one or more neighbouring parts, in order.
     broadcast : Lazy or object, optional
-        Result of an earlier read that every leaf needs; when it is lazy, no block is read
+        Result of an earlier read that every leaf needs. When it is lazy, no block is read
         before it is there.
     split_every : int, default=16
         Parts merged by one task. Sixteen keeps the tree under 7 % of the tasks and its
@@ -426,7 +426,7 @@ def tree_reduce_in_memory(
 ) -> T:
     """Read blocks in memory at once, without a scheduler.
 
-    Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
+    Same leaves, same tree, same bits as `tree_reduce`. For data that no graph is worth.
     """
     levels = levels_below_root(blocks.n_blocks, split_every)
     merger: Merger[T] = Merger(combine, split_every, levels)
@@ -477,14 +477,14 @@ def map_rows(
     dtype : dtype
         What `function` returns.
     columns : int or None, default=None
-        Columns of what `function` returns; None for a vector.
+        Columns of what `function` returns. None for a vector.
     missing : float or None, default=None
         Value of rows that ``on_invalid="drop"`` leaves out.
 
     Returns
     -------
     dask.array.Array of shape (n,) or (n, columns)
-        One task a block, fused with its read; the chunks are the blocks', of unknown sizes
+        One task a block, fused with its read. The chunks are the blocks', of unknown sizes
         where theirs are. Nothing is computed. Of a cube an array of its sample dimensions, with
         NaN for the rows that are masked.
     """

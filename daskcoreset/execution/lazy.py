@@ -36,8 +36,8 @@ class Lazy(Generic[T]):
     key : hashable
         The key of the value.
     finish : callable, optional
-        Applied to the value once it is there. `compute` does so on the side of the caller;
-        where Dask collects the value (``dask.compute``, ``delayed``) it runs as one more task.
+        Applied to the value once it is there. `compute` does so on the side of the caller.
+        If Dask collects the value (``dask.compute``, ``delayed``) it runs as one more task.
     """
 
     def __init__(self, graph: Any, key: Key, finish: Callable[[Any], T] | None = None) -> None:

@@ -200,7 +200,7 @@ def forecast(
     candidates : float
         Rows that are gathered at the root.
     threads : int, optional
-        Threads of a worker; by default those of the active client's largest worker, or one
+        Threads of a worker. By default those of the active client's largest worker, or one
         for every core.
     """
     here = runs_here(blocks)
@@ -231,7 +231,7 @@ def forecast(
 
 
 def _row_bytes(blocks: RowBlocks) -> float | None:
-    """Bytes of the points of a row once they are brought to form; None where not known."""
+    """Bytes of the points of a row once they are brought to form. None where not known."""
     if not blocks.sparse:
         return blocks.schema.dtype.itemsize * blocks.schema.n_features
     return None if blocks.stored_bytes is None else _stored_row_bytes(blocks)

@@ -51,7 +51,7 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
 def count_reads(
     progress: bool | None, total: int, *, unit: str = "block"
 ) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances the bar by some steps; it does nothing without a bar.
+    """Yield a function that advances the bar by some steps. It does nothing without a bar.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _on_a_cluster(advance: Callable[[int], None], layers: dict[str, int]) -> Ite
 
 
 def _blocks_done(names: list[str], dask_scheduler: Any = None) -> int:
-    """Count the blocks whose task has finished; runs on the scheduler."""
+    """Count the blocks whose task has finished. Runs on the scheduler."""
     groups = [dask_scheduler.task_groups.get(name) for name in names]
     finished = ("memory", "released", "forgotten")
     return sum(

@@ -31,7 +31,7 @@ class Request:
     broadcast : object, optional
         As in `Engine.read`.
     blocks : sequence of int, optional
-        Blocks to read again, at once; None reads all, now or as a graph.
+        Blocks to read again, at once. None reads all, now or as a graph.
     """
 
     reduction: Reduction[Any]
@@ -62,7 +62,7 @@ def run_together(engine: Engine, steps: Mapping[K, Steps[T]]) -> dict[K, T]:
     ----------
     engine : Engine
     steps : mapping of str to Steps
-        By the names of the members, which errors and warnings begin with; a key that is no text
+        By the names of the members, which errors and warnings begin with. A key that is no text
         is none of them.
 
     Returns

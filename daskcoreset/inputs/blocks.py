@@ -62,11 +62,11 @@ class BlockSpec:
     loaders : dict of str to Loader
         Of the parts that are not Dask collections, by their names.
     start : int or None
-        Number of the first row; None where Dask does not know it.
+        Number of the first row. None where Dask does not know it.
     size : int or None
-        Rows as declared; None where Dask does not know them.
+        Rows as declared. None where Dask does not know them.
     box : Box or None
-        Where it lies in an array of several dimensions; rows are counted from block to block all
+        Where it lies in an array of several dimensions. Rows are counted from block to block all
         the same, and get their numbers in it when a coreset is made.
     """
 
@@ -91,7 +91,7 @@ class StoredSpecs(Sequence[BlockSpec]):
     indices : sequence of int
         Indices of the blocks.
     bounds : ndarray of shape (n, 2), int64, or None
-        Their first rows, and the rows after their last ones; None where Dask does not know them.
+        Their first rows, and the rows after their last ones. None where Dask does not know them.
     """
 
     sources: dict[str, Source]
@@ -133,12 +133,12 @@ class RowBlocks:
     specs : sequence of BlockSpec
         One for every block.
     sizes : tuple of int, or None
-        Rows of every block; None where Dask does not know them.
+        Rows of every block. None where Dask does not know them.
     arrays : dict
         Dask arrays among ``"X"``, ``"y"``, ``"sample_weight"``, with these row chunks.
     has_labels, sparse : bool
     stored_bytes : int or None
-        Bytes of all parts once decoded; None when the number of rows is unknown.
+        Bytes of all parts once decoded. None when the number of rows is unknown.
     name : str or None
         Where the rows come from.
     columns : tuple of str or None
@@ -155,7 +155,7 @@ class RowBlocks:
     held : dict of str to int
         The same of those parts that are not Dask arrays, by their names.
     cut_bytes : int
-        Bytes of the largest chunk of Dask that is made whole and then cut into blocks; none where
+        Bytes of the largest chunk of Dask that is made whole and then cut into blocks. None where
         no chunk is cut.
     keys : dict of str to str
         Names that y and sample_weight were passed as, where these and X are stored.
@@ -282,7 +282,7 @@ def row_blocks(
         What becomes of rows with NaN or infinity. None drops the masked cells of xarray objects
         with ``sample_dims``, and raises for all else.
     allow_empty : bool, default=False
-        Whether there may be no rows; they are one block then.
+        Whether there may be no rows. They are one block then.
 
     Returns
     -------
@@ -498,7 +498,7 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
 def _block_sizes(
     opened: OpenedData, schema: BlockSchema, chunk_rows: int | None
 ) -> tuple[int, ...] | None:
-    """Rows of the blocks of all parts; None where they are unknown."""
+    """Rows of the blocks of all parts. None where they are unknown."""
     X = opened.X
     row_bytes = schema.n_features * schema.dtype.itemsize
     if np.isnan(X.shape[0]):

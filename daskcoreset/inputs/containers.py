@@ -104,7 +104,7 @@ def split_container(
 
 
 def _only_column(part: Any) -> Any:
-    """Return a data frame or table of one column as that column; anything else as it is."""
+    """Return a data frame or table of one column as that column. Anything else as it is."""
     # The class is asked, for a Delayed object claims to have every attribute.
     kind, library = type(part), type(part).__module__.partition(".")[0]
     is_table = hasattr(kind, "iloc") or library in {"polars", "pyarrow"}
@@ -129,7 +129,7 @@ class MemberNames(NamedTuple):
 
 
 def member_names(X: Any) -> MemberNames:
-    """Return the names of the members of a stored table or group; none for anything else."""
+    """Return the names of the members of a stored table or group. None for anything else."""
     path, options = ReadOptions.of(X)
     with ExitStack() as stack:
         container = opened_container(path, stack, options)
@@ -139,7 +139,7 @@ def member_names(X: Any) -> MemberNames:
 
 
 def opened_container(X: Any, stack: ExitStack, options: ReadOptions) -> Any:
-    """Open what X names, a table or a group among others; anything else is returned as it is."""
+    """Open what X names, a table or a group among others. Anything else is returned as it is."""
     return _Paths(stack, options).opened(X, "X")
 
 
@@ -155,7 +155,7 @@ _OWN_STORES = {
 def _members_of(
     X: Any, keys: dict[str, str], chosen: Sequence[str] | None, beside: Mapping[str, Any]
 ) -> NamedArrays:
-    """Return X and the members that `keys` name; X alone where it is one array."""
+    """Return X and the members that `keys` name. X alone where it is one array."""
     if isinstance(X, Files) and chosen is None:
         return X.members(keys)
     # The class is asked, for a Delayed object claims to have every attribute.
@@ -241,7 +241,7 @@ def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
 
 
 def _dims_of(array: Any) -> tuple[str, ...]:
-    """Return the names of dimensions that xarray stores with a Zarr array; none without them."""
+    """Return the names of dimensions that xarray stores with a Zarr array. None without them."""
     named = getattr(array.metadata, "dimension_names", None)  # of format 3
     return tuple(named or array.attrs.get("_ARRAY_DIMENSIONS", ()))
 
@@ -377,7 +377,7 @@ def _shape(group: Any, name: str) -> tuple[int, ...]:
 
 
 def _member(group: Any, name: str) -> Any:
-    """Return an array of a group; one of an .npz file is read at once."""
+    """Return an array of a group. One of an .npz file is read at once."""
     if getattr(getattr(group, "metadata", None), "consolidated_metadata", None) is not None:
         return with_own_metadata(group[name])
     if not isinstance(group, np.lib.npyio.NpzFile):
@@ -513,8 +513,8 @@ class Format(NamedTuple):
         ``is_format(place)`` tells whether a `Place` is of this format.
     open_format : callable
         ``open_format(place, name, stack, keys)`` returns an array, a `Source`, a group of arrays or
-        a `Table`. `name` is the argument that the place was passed as, for errors; `stack` closes
-        what is opened; `keys` are the columns that will be read alone.
+        a `Table`. `name` is the argument that the place was passed as, for errors. `stack` closes
+        what is opened. `keys` are the columns that will be read alone.
     """
 
     is_format: Callable[[Place], bool]

@@ -38,7 +38,7 @@ class Plane:
     feature_dims: tuple[str, ...]
 
     def columns(self, values: AnyArray, lengths: Sequence[int]) -> AnyArray:
-        """Return the cells of a block as rows and columns; a view where they lie so."""
+        """Return the cells of a block as rows and columns. A view where they lie so."""
         samples = [dim for dim in self.sample_dims if dim in self.dims]
         values = values.transpose([self.dims.index(dim) for dim in (*samples, *self.feature_dims)])
         width = values.shape[len(samples) :]
@@ -76,7 +76,7 @@ def flattened(
 def box_loader(
     variables: Sequence[Any], planes: Sequence[Plane], box: Box, *, flat: bool
 ) -> Loader:
-    """Return the loader of the rows of a box; variables are of xarray, lazily opened or not."""
+    """Return the loader of the rows of a box. Variables are of xarray, lazily opened or not."""
     slices = box.slices
     parts = [
         variable[{dim: part for dim, part in slices.items() if dim in variable.dims}]
@@ -167,7 +167,7 @@ def dask_rows(
     chunks : tuple of tuple of int
         Of the blocks, along the sample dimensions.
     name : str
-        The argument; all but "X" are vectors.
+        The argument. All but "X" are vectors.
     dtype : dtype
     """
     import dask.array as da

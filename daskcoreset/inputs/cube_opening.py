@@ -117,7 +117,7 @@ class OpenedCube(NamedTuple):
 def open_cube(
     X: Any, y: Any, sample_weight: Any, options: ReadOptions, *, target: int, memory: int, huge: int
 ) -> OpenedCube:
-    """Open an xarray object, and labels and weights of its rows; nothing is read.
+    """Open an xarray object, and labels and weights of its rows. Nothing is read.
 
     Parameters
     ----------

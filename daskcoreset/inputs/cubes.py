@@ -60,7 +60,7 @@ class Feature:
         return math.prod(self.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a coreset keeps; attributes and coordinates that JSON has no word for go."""
+        """Return what a coreset keeps. Attributes and coordinates that JSON has no word for go."""
         coords = {dim: _coordinate_to_json(values) for dim, values in self.coords.items()}
         plain = {name: _plain(value) for name, value in self.attrs.items()}
         return {
@@ -83,7 +83,7 @@ class Feature:
         return cls(str(record["name"]), dims, shape, coords, dict(record["attrs"]))
 
     def columns(self, *, alone: bool) -> list[str]:
-        """Return the names of the columns; `alone` where there is no other variable."""
+        """Return the names of the columns. `alone` where there is no other variable."""
         values = [
             _texts(self.coords.get(dim, np.arange(length)))
             for dim, length in zip(self.dims, self.shape, strict=True)
@@ -203,7 +203,7 @@ class Cube:
 
     @classmethod
     def from_json(cls, record: Any, n_features: int) -> Cube | None:
-        """Return the cube of `to_json`, without rows; None of what is none of so many columns."""
+        """Return the cube of `to_json`, without rows. None of what is none of so many columns."""
         try:
             dims = tuple(map(str, record["dims"]))
             features = tuple(map(Feature.from_json, record["features"]))
@@ -499,7 +499,7 @@ def _check_keys(data: Any, keys: Mapping[str, str]) -> None:
 def _dims(
     present: tuple[Any, ...], options: ReadOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return sample and feature dimensions; where one is not given, it is all others."""
+    """Return sample and feature dimensions. If one is not given, it is all others."""
     if strange := [dim for dim in present if not isinstance(dim, str)]:
         raise InvalidTypeError(
             f"X has the dimension {strange[0]!r}, and names of dimensions must be text",

@@ -127,7 +127,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _first_vector(column: Any) -> AnyArray | None:
-    """Return the first vector of a column; None if its values are no vectors."""
+    """Return the first vector of a column. None if its values are no vectors."""
     present = column.dropna()
     if not len(present) or not isinstance(present.iloc[0], (list, tuple, np.ndarray)):
         return None
@@ -181,7 +181,7 @@ def _matrix(column: Any, first: AnyArray, first_row: int | None) -> AnyArray:
 
 
 def frame_source(frame: Any) -> Source:
-    """Return the source of a pandas DataFrame or Series; blocks are converted one at a time."""
+    """Return the source of a pandas DataFrame or Series. Blocks are converted one at a time."""
     dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
 
     def loader(start: int, stop: int) -> Loader:
@@ -220,7 +220,7 @@ def arrays_of_dask(
     Returns
     -------
     dict of str to dask.array.Array
-        "X", made of all other columns, and the parts named; the number of rows of each
+        "X", made of all other columns, and the parts named. The number of rows of each
         partition stays unknown.
     """
     import dask
@@ -270,7 +270,7 @@ def _split(
 
 
 def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
-    """Return the NumPy dtype of a pandas object; floating where a column may be `missing`."""
+    """Return the NumPy dtype of a pandas object. Floating where a column may be `missing`."""
     if frame.ndim == 1:
         kind = getattr(getattr(frame.dtype, "categories", None), "dtype", frame.dtype)
         dtype = _column_dtype(kind, missing=missing)
@@ -301,7 +301,7 @@ def _column_dtype(dtype: Any, *, missing: bool = True) -> np.dtype[Any] | None:
 
 
 def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
-    """Return the dtype that holds all of `dtypes`; float64 where there are none."""
+    """Return the dtype that holds all of `dtypes`. Float64 where there are none."""
     kinds = list(dtypes)
     return np.result_type(*kinds) if kinds else np.dtype(np.float64)
 
@@ -421,7 +421,7 @@ def _is_real(dtype: np.dtype[Any] | None) -> bool:
 
 
 def to_numpy(frame: Any, dtype: np.dtype[Any], first_row: int | None = None) -> AnyArray:
-    """Convert a pandas object; missing values become NaN.
+    """Convert a pandas object. Missing values become NaN.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def check_exact(frame: Any, first_row: int | None = 0) -> None:
     ----------
     frame : pandas.DataFrame or Series
     first_row : int or None, default=0
-        Number of the first row in the data; None if it is not known.
+        Number of the first row in the data. None if it is not known.
     """
     for j in _long_columns(frame):
         column = frame if frame.ndim == 1 else frame.iloc[:, j]
@@ -468,7 +468,7 @@ def _is_long(dtype: np.dtype[Any]) -> bool:
 
 
 def as_tasks(array: Any) -> Any:
-    """Return a Dask array as one of tasks: same blocks, same values; nothing is computed.
+    """Return a Dask array as one of tasks: same blocks, same values. Nothing is computed.
 
     Expressions are those of ``dask_array.Array``, which xarray uses where that package is
     installed, and of Dask itself under its setting ``array.query-planning``. Arrays made from one

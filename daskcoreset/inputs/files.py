@@ -100,7 +100,7 @@ def _mapped_at(loader: Callable[[int, int], Loader], n_rows: int, rows: IndexArr
 
 
 def _npy_header(path: str, offset: int) -> bytes:
-    """Return the header of a .npy file, which says what its bytes are; nothing of other files."""
+    """Return the header of a .npy file, which says what its bytes are. Nothing of other files."""
     with open(path, "rb") as file:  # noqa: PTH123 - a name that may be of bytes
         header = file.read(offset)
     return header if header.startswith(np.lib.format.MAGIC_PREFIX) else b""
@@ -125,7 +125,7 @@ def read_npy(read: Callable[[], T]) -> T:
 
 
 def npy_layout(header: bytes) -> Layout:
-    """Return what the header of a .npy file says; its rest are the order and the first byte.
+    """Return what the header of a .npy file says. Its rest are the order and the first byte.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def _mapped_rows(  # noqa: PLR0917 - all of them are always given
     shape: tuple[int, ...],
     strides: tuple[int, ...],
 ) -> AnyArray:
-    """Map rows from the byte `first` of a file on; the system reads them as they are used."""
+    """Map rows from the byte `first` of a file on. The system reads them as they are used."""
     # A negative stride leads to bytes before the first one.
     reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = first + sum(min(0, r) for r in reach)

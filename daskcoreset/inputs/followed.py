@@ -1,7 +1,7 @@
 """What a source that changes consists of: parts with names, and stamps that tell when they change.
 
 A part is a row block of a Zarr array, or a file of a folder, a glob or a list. Its
-name says where it stands in the source, and nothing of when it came; its stamp changes whenever
+name says where it stands in the source, and nothing of when it came. Its stamp changes whenever
 its rows may have. Looking at a source reads no rows.
 """
 
@@ -50,7 +50,7 @@ class SourcePart:
     stamp : str
         Another one whenever the rows may be others.
     data : callable
-        Returns X, y and sample_weight as `row_blocks` takes them; nothing is opened before.
+        Returns X, y and sample_weight as `row_blocks` takes them. Nothing is opened before.
     time : str or None
         Date in the name of a file, ISO 8601.
     """
@@ -76,9 +76,9 @@ class SourceState:
     mark : str or None
         Snapshot of Icechunk.
     dtypes : mapping of str to str
-        Of the arrays that all parts are cut from; none of files, each of which has its own.
+        Of the arrays that all parts are cut from. None of files, each of which has its own.
     n_rows : int or None
-        Of an array; files are counted when they are read.
+        Of an array. Files are counted when they are read.
     """
 
     kind: str
@@ -135,7 +135,7 @@ class FollowOptions:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any], given: ReadOptions) -> FollowOptions:
-        """Return the options of `record`; how a source is reached comes from what is given."""
+        """Return the options of `record`. How a source is reached comes from what is given."""
         names = ("columns", "missing_chunks", "unit_length")
         reading = replace(given, **{name: record[name] for name in names})
         return cls(record["y"], record["sample_weight"], reading)
@@ -311,7 +311,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}(?:\1[0-9a-f]{4}){2}\1[0-9a-f]{12
 
 
 def time_in_name(name: str) -> str | None:
-    """Return the last date in a name, with the time of the day where there is one; None for none.
+    """Return the last date in a name, with the time of the day where there is one. None for none.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def open_hdf5(place: Place) -> Iterator[Any]:
 
 
 def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
-    """Return the source of an HDF5 data set; tasks open the file, for handles do not pickle.
+    """Return the source of an HDF5 data set. Tasks open the file, for handles do not pickle.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _check_stored(dataset: Any, place: Place, values: AnyArray, start: int) -> N
 
 
 def _fill_of(dataset: Any) -> Any:
-    """Return the fill value of an array; None if it has none, so that it may be any value."""
+    """Return the fill value of an array. None if it has none, so that it may be any value."""
     import h5py
 
     defined = dataset.id.get_create_plist().fill_value_defined()

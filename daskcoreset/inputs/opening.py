@@ -76,7 +76,7 @@ class OpenedData(NamedTuple):
 
     @property
     def text_labels(self) -> bool | None:
-        """Whether y holds text or objects, and not numbers; None where there is no y."""
+        """Whether y holds text or objects, and not numbers. None where there is no y."""
         y = self.arrays.get("y", self.sources.get("y"))
         return None if y is None else np.dtype(y.dtype).kind not in "biuf"
 
@@ -87,12 +87,12 @@ class OpenedData(NamedTuple):
 
 
 def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -> OpenedData:
-    """Open X, and y and sample_weight where given; nothing is read but shapes and dtypes.
+    """Open X, and y and sample_weight where given. Nothing is read but shapes and dtypes.
 
     Parameters
     ----------
     X, y, sample_weight
-        As in `daskcoreset.build`; the latter two may be None. X may be `Rows`.
+        As in `daskcoreset.build`. The latter two may be None. X may be `Rows`.
     allow_empty : bool, default=False
         Whether there may be no rows.
 

@@ -22,7 +22,7 @@ class ReadOptions:
     storage_options : mapping of str to object, or None
         For the file system of a URL: never shown, since they hold keys and passwords.
     columns : sequence of str or None
-        Features to read, in this order; None reads all.
+        Features to read, in this order. None reads all.
     missing_chunks : {"raise", "fill"}
         What a chunk of a Zarr array is that is not stored: an error, or the fill value.
     sample_dims, feature_dims : tuple of str, or None

@@ -28,7 +28,7 @@ def packed_remark(parts: Sequence[Any], name: str) -> str | None:
     Parameters
     ----------
     parts : sequence of array-like
-        Of Zarr, h5py or xarray; others have no such attributes.
+        Of Zarr, h5py or xarray. Others have no such attributes.
     name : str
         The argument that they were passed as.
 
@@ -91,7 +91,7 @@ def _attributes(part: Any) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _numbers(value: Any) -> FloatArray:
-    """Return the numbers of an attribute; none of None and of text that is none.
+    """Return the numbers of an attribute. None of None and of text that is none.
 
     Examples
     --------

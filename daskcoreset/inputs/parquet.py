@@ -209,7 +209,7 @@ class Piece(ABC):
 
     @abstractmethod
     def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
-        """Return what reads some columns of some rows as an Arrow table; picklable.
+        """Return what reads some columns of some rows as an Arrow table. Picklable.
 
         Columns that the piece has not, while others have, are not in the table.
         """
@@ -247,7 +247,7 @@ def _rows_of(
 
 
 def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: int) -> AnyArray:
-    """Return a column of lists as a matrix; a null list is a row of NaN.
+    """Return a column of lists as a matrix. A null list is a row of NaN.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _vector_of(kind: Any) -> tuple[Any, int | None] | None:
 
 
 def first_length(column: Any) -> int:
-    """Return the number of values of the first list of a column; zero if there is none."""
+    """Return the number of values of the first list of a column. Zero if there is none."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).drop_null()
@@ -501,7 +501,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _RowGroup(Piece):
-    """A row group; a task opens its file again.
+    """A row group. A task opens its file again.
 
     Attributes
     ----------
@@ -577,7 +577,7 @@ class ParquetFiles(ArrowTable):
     keys : sequence of str
         Columns that will be read alone, as labels or weights.
     base : Place, optional
-        The folder below which names of folders are columns; by default `source` itself.
+        The folder below which names of folders are columns. By default `source` itself.
     """
 
     def __init__(self, source: Any, keys: Sequence[str] = (), base: Place | None = None) -> None:
@@ -791,7 +791,7 @@ def _check_paths(files: Sequence[Place]) -> None:
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
-    """Return the data set of some Parquet files, in this order; nothing is read."""
+    """Return the data set of some Parquet files, in this order. Nothing is read."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -872,7 +872,7 @@ def _is_iceberg(file: Place) -> bool:
 
 
 def parquet_files(root: Place) -> list[Place]:
-    """Return the Parquet files at a place; none where there are no such files."""
+    """Return the Parquet files at a place. None where there are no such files."""
     if root.filesystem is not None and root.suffix in SUFFIXES:
         is_file = root.filesystem.info(root.path)["type"] == "file"  # or the error that says why
     else:
@@ -895,7 +895,7 @@ def _is_hidden(file: Place, root: Place) -> bool:
 
 
 def open_parquet(place: Place, name: str, stack: ExitStack, keys: Sequence[str] = ()) -> Any:
-    """Open a Parquet file or folder, passed as the argument `name`; see `ParquetFiles`."""
+    """Open a Parquet file or folder, passed as the argument `name`. See `ParquetFiles`."""
     del stack  # every task opens its files for itself
     import_reader("pyarrow", "dataframe", name)
     return ParquetFiles(place, keys)

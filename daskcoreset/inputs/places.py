@@ -141,14 +141,14 @@ class Place:
         return self.filesystem.open(self.path, "rb")
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return a range of bytes of a remote file; fewer where it ends before."""
+        """Return a range of bytes of a remote file. Fewer where it ends before."""
         return bytes(self.filesystem.cat_file(self.path, start=start, end=stop))
 
 
 def options_for(url: str, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the options of a file system, with those that the library has other defaults for.
 
-    That of S3 tries five times to connect, with seconds between, where no server is; s3fs by itself
+    That of S3 tries five times to connect, with seconds between, where no server is. By itself, s3fs
     repeats what a server that is there does not answer. What the user says counts.
     """
     if not url.lower().startswith(("s3://", "s3a://")) or "AWS_MAX_ATTEMPTS" in os.environ:
@@ -288,7 +288,7 @@ _ICECHUNK = ("snapshots", "manifests", "refs")
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a path names something; an error if access to it is denied.
+    """Whether a path names something. An error if access to it is denied.
 
     Since Python 3.14 `Path.exists` returns False then.
     """
@@ -456,7 +456,7 @@ _PACKAGES = {
 
 
 def _package_for(error: BaseException) -> str | None:
-    """Return which package a missing filter or codec needs; None for another error."""
+    """Return which package a missing filter or codec needs. None for another error."""
     text = f"{type(error).__name__}: {error}"
     if _NO_FILTER.search(text):
         return (
@@ -473,7 +473,7 @@ def _package_for(error: BaseException) -> str | None:
 
 
 def remedy_for(error: BaseException, *texts: str) -> str | None:
-    """Return what helps against an error of a file system; None if it is of another kind.
+    """Return what helps against an error of a file system. None if it is of another kind.
 
     Parameters
     ----------

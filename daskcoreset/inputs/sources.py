@@ -51,13 +51,13 @@ class Source:
     in_memory : bool
         Whether a block is a view of what is in memory already.
     sparse_bytes : int or None
-        Bytes of all rows of a sparse matrix; None for dense rows.
+        Bytes of all rows of a sparse matrix. None for dense rows.
     in_process : bool
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of a Zarr array.
     take : callable or None
-        ``take(rows)`` returns rows by increasing numbers, of what is opened once for all of them;
+        ``take(rows)`` returns rows by increasing numbers, of what is opened once for all of them.
         None if ranges of rows are read one by one.
     """
 
@@ -139,7 +139,7 @@ def near(rows: IndexArray, row_bytes: int, chunk: int | None) -> list[IndexArray
     rows : ndarray of int64
     row_bytes : int
     chunk : int or None
-        Rows of a chunk, which is read as a whole; None if rows lie one after another.
+        Rows of a chunk, which is read as a whole. None if rows lie one after another.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
 
 
 def array_source(array: AnyArray) -> Source:
-    """Return the source of an ndarray in memory; blocks are views, and pickle alone."""
+    """Return the source of an ndarray in memory. Blocks are views, and pickle alone."""
 
     def loader(start: int, stop: int) -> Loader:
         return partial(_rows_in_memory, array[start:stop])
@@ -252,7 +252,7 @@ def _rows_in_memory(rows: AnyArray) -> AnyArray:
 
 
 def sparse_source(matrix: Any) -> Source:
-    """Return the source of a SciPy sparse matrix in memory; blocks are views of CSR arrays."""
+    """Return the source of a SciPy sparse matrix in memory. Blocks are views of CSR arrays."""
     csr = matrix.tocsr()  # itself, where it is CSR already
     data, indices, indptr = csr.data, csr.indices, csr.indptr
 

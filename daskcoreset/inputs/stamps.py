@@ -43,7 +43,7 @@ _TIMES = (
 
 
 def digest_of(texts: Iterable[str | None]) -> str:
-    """Return 32 hexadecimal digits for a sequence of stamps; None stands for what is not there.
+    """Return 32 hexadecimal digits for a sequence of stamps. None stands for what is not there.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _of_file(place: Place, listed: dict[str, Mapping[str, Any]]) -> str:
 
 
 def _listed(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return what a list says of the files of a remote folder; nothing where there are no lists."""
+    """Return what a list says of the files of a remote folder. Nothing where there are no lists."""
     try:
         filesystem.invalidate_cache()
         found = filesystem.ls(folder, detail=True)
@@ -100,7 +100,7 @@ def _asked(place: Place) -> Mapping[str, Any]:
 
 
 def _of_object(found: Mapping[str, Any]) -> str:
-    """Return the stamp of an object; an empty one if nothing tells when it was written."""
+    """Return the stamp of an object. An empty one if nothing tells when it was written."""
     tags = [str(found[key]) for key in _TAGS if found.get(key)]
     times = [str(found[key]) for key in _TIMES if found.get(key)]
     if not tags and not times:
@@ -125,7 +125,7 @@ def _times(found: Mapping[str, Any]) -> Iterator[float]:
 
 
 def _of_disk(path: str | os.PathLike[str]) -> str | None:
-    """Return the stamp of a file on the disk; None where there is none."""
+    """Return the stamp of a file on the disk. None where there is none."""
     try:
         found = Path(path).stat()
         fine = found.st_mtime_ns % 10**9 or found.st_ctime_ns % 10**9
@@ -154,7 +154,7 @@ def _hashed(place: Place) -> str:
 
 
 def chunk_stamps(array: Any, keys: Sequence[str]) -> list[str | None]:
-    """Return the stamps of chunks of a Zarr array by their keys; None for no chunk."""
+    """Return the stamps of chunks of a Zarr array by their keys. None for no chunk."""
     from zarr.storage import LocalStore, WrapperStore
 
     place = array.store_path
@@ -175,7 +175,7 @@ def chunk_stamps(array: Any, keys: Sequence[str]) -> list[str | None]:
 def _found_objects(
     store: Any, prefix: str, keys: Sequence[str], name: str
 ) -> Sequence[Mapping[str, Any] | None] | None:
-    """Return what a store says of its objects; None if it says nothing."""
+    """Return what a store says of its objects. None if it says nothing."""
     from zarr.storage import FsspecStore, ObjectStore
 
     if isinstance(store, FsspecStore):

@@ -49,7 +49,7 @@ class StoredArray:
         What a chunk that is not stored is: an error, or the fill value. Of an array without a
         fill value (null, in format 2) it is always an error. So is a store that is not there.
     metadata : str or None
-        Digest of the metadata that were seen when the array was opened; None where Zarr finds
+        Digest of the metadata that were seen when the array was opened. None where Zarr finds
         none beside the chunks, but consolidated ones elsewhere.
     opening : str
         Name of the opening.
@@ -319,7 +319,7 @@ def _native(dtype: Any) -> np.dtype[Any]:
 
 
 def _digest(array: Any) -> str:
-    """Return a digest of what decides how chunks are read; rows may be added meanwhile."""
+    """Return a digest of what decides how chunks are read. Rows may be added meanwhile."""
     metadata = array.metadata.to_dict()
     for name in ("attributes", "shape", "consolidated_metadata"):
         metadata.pop(name, None)
@@ -335,7 +335,7 @@ def _number(position: tuple[int, ...], lengths: tuple[int, ...]) -> tuple[int, .
 
 
 def _bounds(key: Any, shape: tuple[int, ...]) -> list[tuple[int, int]] | None:
-    """Return first and last position of plain slices in every dimension; None of other keys."""
+    """Return first and last position of plain slices in every dimension. None of other keys."""
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) > len(shape) or not all(isinstance(part, slice) for part in parts):
         return None
@@ -385,7 +385,7 @@ def filled_regions(
 
 
 def is_fill(values: AnyArray, fill: Any) -> AnyArray:
-    """Return which values are the fill value; all of them if it is None."""
+    """Return which values are the fill value. All of them if it is None."""
     array = np.asarray(values)
     if fill is None:
         return np.ones(array.shape, bool)

@@ -29,7 +29,7 @@ class Commit:
     store : zarr.abc.store.Store
     snapshot : str
     changes : object or None
-        Icechunk's diff; None where all is to be taken for changed.
+        Icechunk's diff. None where all is to be taken for changed.
     before : icechunk.Session or None
         Of the snapshot that the diff begins with.
     """
@@ -40,11 +40,11 @@ class Commit:
     before: Any = None
 
     def name(self, path: str) -> str:
-        """Return what the array is told from others by; a repository has no name of its own."""
+        """Return what the array is told from others by. A repository has no name of its own."""
         return f"Icechunk branch {_BRANCH!r}/{path}"
 
     def changed_rows(self, path: str) -> frozenset[int] | None:
-        """Return the rows of chunks that were written; None where all are to be taken for it."""
+        """Return the rows of chunks that were written. None where all are to be taken for it."""
         if self.changes is None:
             return None
         path = f"/{path.strip('/')}"
@@ -96,7 +96,7 @@ class _Nothing(NamedTuple):
 
 
 def _changes(repository: Any, since: str, snapshot: str) -> Any:
-    """Return the diff; None where the branch was set back to a snapshot before `since`."""
+    """Return the diff. None where the branch was set back to a snapshot before `since`."""
     try:
         return repository.diff(from_snapshot_id=since, to_snapshot_id=snapshot)
     except Exception as error:  # noqa: BLE001 - Icechunk has one error for all

@@ -261,7 +261,7 @@ def _drawn(
     n_clusters: int | None,
     seed: int,
 ) -> tuple[dict[_Key, Coreset], dict[str, int]]:
-    """Draw all coresets in the same passes; return the passes that each method needs, too."""
+    """Draw all coresets in the same passes. Return the passes that each method needs, too."""
     keys = [_Key(*key) for key in product(members, sizes, range(_DRAWS))]
     keys.sort(key=lambda key: key.size)
     jobs: dict[str, Any] = {}
@@ -306,7 +306,7 @@ def _costs(
 
 
 def _moved(objective: Objective[Any], block: Block, solution: Any) -> Any:
-    """Return centers after Lloyd's algorithm on the rows of a coreset; other solutions as is."""
+    """Return centers after Lloyd's algorithm on the rows of a coreset. Other solutions as is."""
     if not isinstance(objective, QuantizationError):
         return solution
     from sklearn.cluster import KMeans

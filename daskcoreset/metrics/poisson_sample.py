@@ -55,7 +55,7 @@ class PoissonSample:
         Sums of u and of u s over the rows.
     thresholds : Thresholds
     rows : Block
-        The sample; its weights are the input weights u.
+        The sample. Its weights are the input weights u.
     scores, coins : ndarray of shape (r,), float64
         u s and the random number of every sampled row.
     n_rows : int
@@ -65,7 +65,7 @@ class PoissonSample:
     sums : ndarray of shape (4, k), float64
         Sums of `Placed.z` by cell, over all rows.
     farthest : ndarray of shape (k,), float64
-        Largest distance from the center of every cell; negative without rows of a weight.
+        Largest distance from the center of every cell. Negative without rows of a weight.
     """
 
     costs: FloatArray
@@ -266,7 +266,7 @@ class _ControlVariate(NamedTuple):
     Attributes
     ----------
     total : float
-        The known part over all rows; their cost lies between ``total - sum_below`` and
+        The known part over all rows. Their cost lies between ``total - sum_below`` and
         ``total + sum_above``.
     residual : ndarray of shape (r,), float64
         The loss of every sampled row less its known part.
@@ -289,7 +289,7 @@ class _ControlVariate(NamedTuple):
         return math.sqrt(8.0 * level * self.spread) + level * (self.below + self.above)
 
     def theta(self, level: float) -> float:
-        """Return the best theta for rows like those of the coreset; zero where all is certain."""
+        """Return the best theta for rows like those of the coreset. Zero where all is certain."""
         if self.spread > 0.0:
             return math.sqrt(2.0 * level / self.spread)
         limit = sum(each for each in (self.below, self.above) if math.isfinite(each))

@@ -70,7 +70,7 @@ def resolve_method(
     Raises
     ------
     InvalidInputError
-        For an unknown name; the message lists the known ones.
+        For an unknown name. The message lists the known ones.
     InvalidTypeError
         For anything else.
 
@@ -140,7 +140,7 @@ def takes_parts(construction: Sensitivity[Any], n_clusters: int) -> bool:
 def construction_for(
     method: str | Sensitivity[Any], n_clusters: int | None = None
 ) -> Sensitivity[Any]:
-    """Resolve the method; `n_clusters` need not be a parameter of it.
+    """Resolve the method. `n_clusters` need not be a parameter of it.
 
     Where it is none, it says of how many parts the solutions are that the coreset is for, which
     the provenance remembers: where the construction leaves that open, or says the same.

@@ -85,7 +85,7 @@ def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -
 
 
 def merge_statistics(first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
-    """Statistics of the union of two disjoint sets of rows; associative up to rounding."""
+    """Statistics of the union of two disjoint sets of rows. Associative up to rounding."""
     merge: Any = merge_moments if isinstance(first.about, Moments) else merge_scatters
     box = None
     if first.box is not None and second.box is not None:

@@ -45,11 +45,11 @@ class BregmanCells:
     clusters : Clusters
         Means, weights and costs of the cells. Costs are of shape (k, d),
         :math:`\sum_x u(x)\, (x_j - c_j)^2` by column, while A, which is diagonal then, is not
-        known; else (k, 1), :math:`\sum_x u(x)\, d_A(x, c)`.
+        known. Else (k, 1), :math:`\sum_x u(x)\, d_A(x, c)`.
     spread : BregmanStatistics or None
         Of the rows, while A depends on them.
     metric : SquaredEuclidean or SquaredMahalanobis, or None
-        The distance; None while it depends on the data.
+        The distance. None while it depends on the data.
     """
 
     clusters: Clusters
@@ -89,7 +89,7 @@ class WhiteSolution:
     ----------
     metric : SquaredEuclidean or SquaredMahalanobis
     origin : ndarray of shape (d,), float64
-        Subtracted from rows before they are whitened; zero where they are not.
+        Subtracted from rows before they are whitened. Zero where they are not.
     clusters : Clusters
         Empty after the first of two folds.
     """

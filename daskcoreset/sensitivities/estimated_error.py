@@ -116,10 +116,10 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
     Returns
     -------
     dict
-        ``error``, the cost on all the data over that on the coreset, less one; ``low`` and
+        ``error``, the cost on all the data over that on the coreset, less one. ``low`` and
         ``high``, an interval of 95 %, which is that of a sum of rare events with unequal weights
-        and wider than need be where rows are seen often; ``held_out``, rows it rests on;
-        ``exact``, where the candidates are all rows; ``of_none``, the first three as shares of the
+        and wider than need be where rows are seen often. ``held_out``, rows it rests on.
+        ``exact``, where the candidates are all rows. ``of_none``, the first three as shares of the
         cost of a model without features.
 
     Notes

@@ -76,8 +76,8 @@ def rough_cells(
     -------
     Partition
         Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 0.6 k cells, or
-        17; twice as many where that lowers the cost by a fifth, and up to 4 k as long as 0.6 k
-        further ones halve it, as far as a sample tells; fewer where fewer rows are distinct.
+        17. Twice as many where that lowers the cost by a fifth, and up to 4 k as long as 0.6 k
+        further ones halve it, as far as a sample tells. Fewer where fewer rows are distinct.
 
     Notes
     -----
@@ -99,7 +99,7 @@ def rough_cells(
 
     References
     ----------
-    Arthur and Vassilvitskii (2007), k-means++; Bahmani et al. (2012), k-means||, for the rounds;
+    Arthur and Vassilvitskii (2007), k-means++. Bahmani et al. (2012), k-means||, for the rounds.
     Aggarwal, Deshpande and Kannan (2009), Adaptive sampling for k-means clustering, for a
     constant factor with a multiple of k centers.
     """
@@ -148,7 +148,7 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     count: int,
     rng: np.random.Generator,
 ) -> tuple[AnyArray, float]:
-    """Continue k-means++ among rows drawn by their costs; return which share of these is left."""
+    """Continue k-means++ among rows drawn by their costs. Return which share of these is left."""
     inclusion = inclusion_probabilities(costs, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
     rows = systematic(inclusion, rng)
     sample = dense_rows(points[rows])

@@ -97,7 +97,7 @@ class Lightweight(Sensitivity[Moments]):
 def half_uniform(
     weights: FloatArray, distances: FloatArray, total_weight: float, phi: float
 ) -> FloatArray:
-    """Score rows half by their weights, half by their distances to the mean; shape (2, n).
+    """Score rows half by their weights, half by their distances to the mean. Shape (2, n).
 
     By their weights alone where the sum phi of the weighted distances is zero.
     """

@@ -451,6 +451,6 @@ def _pilot_size(d: int) -> int:
 
 
 def _factors(pilot: LogisticPilot) -> FloatArray:
-    """Factors of the scores of two reads; without a model only that of one read is left."""
+    """Factors of the scores of two reads. Without a model only that of one read is left."""
     shares = _SHARES if pilot.sound else np.array([0.0, 0.0, 1.0])
     return np.asarray(shares / np.maximum(pilot.totals, np.finfo(np.float64).tiny))

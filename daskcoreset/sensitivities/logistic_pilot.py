@@ -52,7 +52,7 @@ class LabelledScatter(Scatter):
     classes : dict of label to ClassMean
         Of every class that has a weight.
     strata : dict of label to StratifiedReservoir
-        A sample of every class, for a pilot; empty where there is none.
+        A sample of every class, for a pilot. Empty where there is none.
     """
 
     classes: dict[Any, ClassMean]
@@ -72,7 +72,7 @@ class LogisticPilot:
     n_rows : int
         Rows of positive weight.
     origin : ndarray of shape (d,), float64
-        Subtracted from rows before anything else is done with them; zero without intercept.
+        Subtracted from rows before anything else is done with them. Zero without intercept.
     coef : ndarray of shape (p, d), float64
         Of the second of two classes, or of every one of more, with the softmax of all.
     intercept : ndarray of shape (p,), float64
@@ -80,9 +80,9 @@ class LogisticPilot:
     totals : ndarray of shape (3,), float64
         Sums of the `logistic_scores`; of the pilot, until a fold has summed them up.
     sums : LogisticSums or None
-        Of all the data; None after the first fold.
+        Of all the data. None after the first fold.
     sound : bool
-        Whether the pilot had rows enough for a model; without, coefficients are zero.
+        Whether the pilot had rows enough for a model. Without, coefficients are zero.
     """
 
     moments: LabelledScatter
@@ -198,7 +198,7 @@ class LogisticTerms(NamedTuple):
 def logistic_terms(
     block: Block, pilot: LogisticPilot, *, intercept: bool | None = None
 ) -> LogisticTerms:
-    """Class, loss and pull of every row; leverages where it is said whether about an intercept."""
+    """Class, loss and pull of every row. Leverages where it is said whether about an intercept."""
     codes = class_codes(block, pilot.classes)
     p, shift, found = len(pilot.coef), pilot.intercept, np.empty(0)
     if intercept is None:
@@ -245,7 +245,7 @@ def _products(block: Block, pilot: LogisticPilot) -> FloatArray:
 
 
 def root_scores(leverage: FloatArray, weight: float, d: int) -> FloatArray:
-    r"""Score rows of weight one by the roots of their leverages; shape (n,).
+    r"""Score rows of weight one by the roots of their leverages. Shape (n,).
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def long_factor(weight: float, d: int) -> float:
 
 
 def logistic_scores(block: Block, pilot: LogisticPilot, terms: LogisticTerms) -> FloatArray:
-    r"""Score rows by their pull at the rough model, by leverage, and by its root; shape (3, n).
+    r"""Score rows by their pull at the rough model, by leverage, and by its root. Shape (3, n).
 
     The first is :math:`u |g| \sqrt{\ell}`, g the pulls of the row: the length of its gradient, in
     the norm in which the rows of all the data are alike in every direction. The second is
@@ -337,7 +337,7 @@ def exact_pilot(sums: LogisticSums) -> LogisticPilot:
 def rough_model(
     sample: StratifiedSample, moments: LabelledScatter, lam: float, *, intercept: bool
 ) -> LogisticPilot:
-    """Fit a model on a sample; its totals are those of the sample.
+    """Fit a model on a sample. Its totals are those of the sample.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def without_model(moments: LabelledScatter, *, intercept: bool) -> LogisticPilot
 def fitted_on(
     rows: Block, weights: FloatArray, pilot: LogisticPilot, lam: float, *, intercept: bool
 ) -> LogisticPilot:
-    """Return the model fitted to weighted rows; the same one where none can be fitted."""
+    """Return the model fitted to weighted rows. The same one where none can be fitted."""
     from sklearn.linear_model import LogisticRegression
 
     codes = class_codes(rows, pilot.classes)

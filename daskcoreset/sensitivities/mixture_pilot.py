@@ -166,7 +166,7 @@ class StandardisedPilot(NamedTuple):
 
 
 def plan_pilot(n_candidates: int, k: int, d: int) -> tuple[CovarianceType, int] | None:
-    """Return the kind of the pilot, and to how many rows it is fitted; None of too few.
+    """Return the kind of the pilot, and to how many rows it is fitted. None of too few.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def plan_pilot(n_candidates: int, k: int, d: int) -> tuple[CovarianceType, int] 
 
 
 def pilot_of(rows: Block, first: FloatArray, summary: Clusters) -> StandardisedPilot | None:
-    """Fit a mixture roughly to some candidates; None where they are too few, or it is singular."""
+    """Fit a mixture roughly to some candidates. None where they are too few, or it is singular."""
     plan = plan_pilot(len(rows), *summary.centers.shape)
     if plan is None:
         return None

@@ -218,7 +218,7 @@ class SVM(Sensitivity[Any]):
         return sums, self._mixed(terms, previous).sum(axis=0)
 
     def _pilot_size(self, d: int) -> int:
-        """Maximal rows of a class; with more than two classes there are more in all."""
+        """Maximal rows of a class. With more than two classes there are more in all."""
         return max(128, min(_PILOT_ROWS, _PILOT_NUMBERS // max(d, 1)) // 2)
 
     def merge(self, first: Any, second: Any) -> Any:
@@ -260,7 +260,7 @@ class SVM(Sensitivity[Any]):
             check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
 
     def _terms(self, block: Block, rough: PilotSolution, by_pilot: RowTerms) -> FloatArray:
-        r"""Bound of Lemma 2, and activity, of every row, u included; shape (2, n).
+        r"""Bound of Lemma 2, and activity, of every row, u included. Shape (2, n).
 
         A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})`
         at the margin z, and in proportion to its length: that is how far a weight may move it.
@@ -278,7 +278,7 @@ class SVM(Sensitivity[Any]):
         return self._mixed(self._terms(block, summary, row_terms(block, summary)), summary)
 
     def _mixed(self, terms: FloatArray, summary: PilotSolution) -> FloatArray:
-        """Return the bound alone, or half of it and half the activity; `terms` is written to."""
+        """Return the bound alone, or half of it and half the activity. `terms` is written to."""
         if not self.design.mixes_activity:
             return terms[:1]
         terms /= 2.0 * summary.totals[:2, np.newaxis]

@@ -44,7 +44,7 @@ class SeparableRows(NamedTuple):
     balanced : float
         Without a rare class.
     rare : float
-        With a class that is all but absent; between both in proportion to the share of the rarest.
+        With a class that is all but absent. Between both in proportion to the share of the rarest.
     share : float
         Share of the weight up to which a class counts as rare.
 
@@ -135,7 +135,7 @@ def calibrate(
     Returns
     -------
     Calibrated
-        Where not all can be met, the gradient is given up last; the means of the classes, taken
+        Where not all can be met, the gradient is given up last. The means of the classes, taken
         together, are not moved away for it.
     """
     by_pilot = row_terms(rows, rough)
@@ -294,7 +294,7 @@ class SVMDesign(SamplingDesign[Any]):
         return labels
 
     def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
-        """Order by label and margin; by label, cell and distance without activities."""
+        """Order by label and margin. By label, cell and distance without activities."""
         del inclusion
         by_pilot = row_terms(rows, summary)
         if not self.mixes_activity:

@@ -90,7 +90,7 @@ class PilotSolution:
     classes : ndarray of shape (K,)
         Sorted labels.
     origin : ndarray of shape (d,), float64
-        Subtracted from rows before anything else is done with them; zero without intercept.
+        Subtracted from rows before anything else is done with them. Zero without intercept.
     coef : ndarray of shape (p, d), float64
         :math:`\tilde w` of every problem.
     intercept : ndarray of shape (p,), float64
@@ -117,7 +117,7 @@ class PilotSolution:
     cost : ndarray of shape (p,), float64
         :math:`F(\tilde w)`; of the pilot, until a fold has summed it up.
     sums : PilotSums or None
-        Of all the data; None after the first fold.
+        Of all the data. None after the first fold.
     """
 
     classes: AnyArray
@@ -301,7 +301,7 @@ def rough_solution(
     ----------
     pilot : StratifiedSample
     n_clusters : int
-        Cells of every class; fewer where it has fewer distinct rows.
+        Cells of every class. Fewer where it has fewer distinct rows.
     lam : float
     rng : numpy.random.Generator
     intercept : bool
@@ -309,7 +309,7 @@ def rough_solution(
     Returns
     -------
     PilotSolution
-        With cells, costs and opt as the pilot has them; ``totals`` are ones.
+        With cells, costs and opt as the pilot has them. ``totals`` are ones.
     """
     origin = np.zeros(pilot.points.shape[1])
     if intercept:

@@ -28,7 +28,7 @@ class Rows:
     Attributes
     ----------
     points : ndarray of shape (n, d), float64
-        Inside the domain; less `origin`.
+        Inside the domain. Less `origin`.
     weights : ndarray of shape (n,), float64
         Positive.
     origin : ndarray of shape (d,), float64
@@ -107,7 +107,7 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
 
     The first seed is drawn by weight. Each further one is the best of :math:`2 +
     \lfloor \ln k \rfloor` rows that are drawn in proportion to :math:`u(x)\, d(x, c(x))`,
-    with c(x) the seed that is nearest so far; the best leaves the smallest cost.
+    with c(x) the seed that is nearest so far. The best leaves the smallest cost.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
 
     References
     ----------
-    Arthur and Vassilvitskii (2007), k-means++; Nock, Luosto and Kivinen (2008), Mixed
+    Arthur and Vassilvitskii (2007), k-means++. Nock, Luosto and Kivinen (2008), Mixed
     Bregman Clustering with Approximation Guarantees, for other divergences.
     """
     n_candidates = 2 + int(math.log(n_clusters))
@@ -240,7 +240,7 @@ class HardClustering:
     converged: bool
 
     def labels(self, points: Points) -> IndexArray:
-        """Nearest center of every row, int64 of shape (n,); the first of equally near ones."""
+        """Nearest center of every row, int64 of shape (n,). The first of equally near ones."""
         return self.divergence.nearest(points, self.centers)[0]
 
     def costs(self, points: Points) -> FloatArray:
@@ -269,22 +269,22 @@ def bregman_hard(
     Parameters
     ----------
     points : ndarray or csr_array of shape (n, d)
-        float32 or float64; a coreset, say. One dense copy in float64 is made.
+        float32 or float64. A coreset, say. One dense copy in float64 is made.
     n_clusters : int
         k.
     divergence : str or Divergence, default="squared_euclidean"
         A name such as "kl", or an object of `daskcoreset.objectives.divergences`. For
         "mahalanobis" the precision is the inverse of the covariance of these rows.
     sample_weight : array-like of shape (n,), optional
-        Weights u; ones by default.
+        Weights u. Ones by default.
     init : array-like of shape (k, d), optional
-        Centers to start from, once; otherwise seeds in the manner of k-means++.
+        Centers to start from, once. Otherwise seeds in the manner of k-means++.
     n_init : int, default=1
-        Seedings to start from; the solution of least cost is returned.
+        Seedings to start from. The solution of least cost is returned.
     max_iter : int, default=300
         Most moves of the centers per start.
     tol : float, default=1e-6
-        Stop once a move lowers the cost by at most this share of it; with 0 go on until
+        Stop once a move lowers the cost by at most this share of it. With 0 go on until
         the cost falls no more.
     random_state : int, Generator, RandomState or None, default=None
         For the seeds.

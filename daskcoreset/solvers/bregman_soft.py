@@ -97,15 +97,15 @@ def bregman_soft(
     Parameters
     ----------
     points : ndarray or csr_array of shape (n, d)
-        float32 or float64; a coreset, say. One dense copy in float64 is made.
+        float32 or float64. A coreset, say. One dense copy in float64 is made.
     n_clusters : int
         Number of components k.
     divergence : str or Divergence, default="squared_euclidean"
         As for `bregman_hard`.
     sample_weight : array-like of shape (n,), optional
-        Weights u; ones by default.
+        Weights u. Ones by default.
     init : array-like of shape (k, d), optional
-        Centers to start from; otherwise those of `bregman_hard`. The mixing weights start
+        Centers to start from. Otherwise those of `bregman_hard`. The mixing weights start
         equal.
     n_init : int, default=1
         Starts of the hard clustering.
@@ -143,7 +143,7 @@ def bregman_soft(
     References
     ----------
     Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences, section
-    5 and Algorithm 3; Bachem, Lucic and Krause (2018), section 6, for the objective.
+    5 and Algorithm 3. Bachem, Lucic and Krause (2018), section 6, for the objective.
     """
     check_options(tol, n_init=n_init, max_iter=max_iter)
     rows = prepare(points, n_clusters, divergence, sample_weight)

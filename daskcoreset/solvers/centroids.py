@@ -43,7 +43,7 @@ class Centroids(WeightedPoints):
 def compress(
     rows: WeightedPoints, n_points: int, n_clusters: int, random_state: RandomState = None
 ) -> Centroids:
-    """Replace rows by weighted centroids of small cells; see `daskcoreset.Coreset.compress`.
+    """Replace rows by weighted centroids of small cells. See `daskcoreset.Coreset.compress`.
 
     The cells lie in the clusters of a rough solution, so that no row of a cell is nearer to
     another of its centers than the centroid is. Each cluster gets cells in proportion to its cost,

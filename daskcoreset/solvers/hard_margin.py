@@ -55,7 +55,7 @@ def min_norm_point(rows: FloatArray, groups: IndexArray, *, tol: float = 1e-10) 
     rows : ndarray of shape (m, d), float64
         Of length about one: the longest row sets the scale of what counts as zero.
     groups : ndarray of shape (m,), int64
-        Group of each row, from zero; no group is empty.
+        Group of each row, from zero. No group is empty.
     tol : float, default=1e-10
         Gap between the squared length and the sum of levels, as a share of the former.
 
@@ -178,7 +178,7 @@ def _guess_in_steps(gram: FloatArray) -> FloatArray:
 
 
 def _scaled(start: FloatArray, groups: IndexArray) -> FloatArray:
-    """Bring coefficients to sum one in every group; a group without any gets its first row."""
+    """Bring coefficients to sum one in every group. A group without any gets its first row."""
     dual, sums = start.copy(), np.bincount(groups, weights=start)
     for g in np.flatnonzero(~(sums > 0.0)):
         dual[np.flatnonzero(groups == g)[0]] = 1.0
@@ -275,9 +275,9 @@ class HardMargin:
     Attributes
     ----------
     w : ndarray of shape (d,), float64
-        Unit normal; zero if the rows are not separable.
+        Unit normal. Zero if the rows are not separable.
     margin : float
-        :math:`\rho = \min_i \langle w, z_i\rangle`; with a bias, half the width of the strip
+        :math:`\rho = \min_i \langle w, z_i\rangle`. With a bias, half the width of the strip
         between the classes. Reached by `w` as it is, rounding included.
     dual : ndarray of shape (m,), float64
         Convex coefficients: not negative, with sum one (with a bias: over each class).
@@ -374,7 +374,7 @@ def hard_margin_bias(points: Any, labels: Any, *, tol: float = 1e-8) -> HardMarg
 
 
 def _solve(rows: FloatArray, groups: IndexArray, tol: float) -> HardMargin:
-    """Scale and solve; measure the margin of the unit normal on the original rows."""
+    """Scale and solve. Measure the margin of the unit normal on the original rows."""
     scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))

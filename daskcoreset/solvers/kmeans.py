@@ -90,7 +90,7 @@ def seed_cells(
     points : ndarray of shape (n, d) or csr_array
     weights : ndarray of shape (n,), float64
     n_clusters : int
-        Centers wanted; fewer come back when fewer rows are distinct.
+        Centers wanted. Fewer come back when fewer rows are distinct.
     rng : numpy.random.Generator
         Asked for `n_clusters` uniform numbers.
 
@@ -128,8 +128,8 @@ def plus_plus(  # noqa: PLR0917 - all of them are always given
 ) -> IndexArray:
     """Draw further centers by k-means++, one for each of the uniform numbers `coins`.
 
-    `labels` and `distances` are those by the first `n_earlier` centers; without any, infinite. They
-    follow the rows that are returned; fewer than `coins` once no row has a distance left.
+    `labels` and `distances` are those by the first `n_earlier` centers. Without any, infinite. They
+    follow the rows that are returned. Fewer than `coins` once no row has a distance left.
     """
     from daskcoreset.solvers import kmeans_numba as loops
 
@@ -221,7 +221,7 @@ def concatenate_clusters(parts: Sequence[Clusters]) -> Clusters:
 
 
 def merge_clusters(cells: Clusters, n_clusters: int, rng: np.random.Generator) -> Clusters:
-    r"""Cluster the cells of many blocks into cells of all data; as few as wanted stay as they are.
+    r"""Cluster the cells of many blocks into cells of all data. As few as wanted stay as they are.
 
     A block's cell with center c, weight w and cost v that goes to the center b adds weight w
     and cost :math:`v + w |c - b|^2`: exact when all its rows are nearest to b.
@@ -314,9 +314,9 @@ def auto_starts(n_clusters: int) -> int:
     """Return the runs of k-means for ``n_init="auto"``.
 
     Measured on coresets of uneven mixtures, by the cost over all data: with 10 clusters the best
-    of ten runs gains 2.4 % on one; with 100 clusters in one to a thousand, single runs lie 2
-    to 9 % above the best of three; with 500 three gain 0.2 %. A run on a coreset takes a
-    fraction of a read, so that three at least cost little; over many clusters chance averages out.
+    of ten runs gains 2.4 % on one. With 100 clusters in one to a thousand, single runs lie 2
+    to 9 % above the best of three. With 500 three gain 0.2 %. A run on a coreset takes a
+    fraction of a read, so that three at least cost little. Over many clusters chance averages out.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def solve(
     weights : ndarray of shape (m,), float64
         Positive.
     n_clusters, init, n_init, max_iter, tol
-        As in `CoresetKMeans`; `n_init` a number.
+        As in `CoresetKMeans`. `n_init` a number.
     seed : int
         Below 2**32.
 
@@ -488,7 +488,7 @@ def hartigan(
 def _means(
     points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means and weights of cells; centers of empty cells stay."""
+    """Return means and weights of cells. Centers of empty cells stay."""
     from daskcoreset.solvers import kmeans_numba as loops
 
     mass, shift = np.zeros(len(centers)), np.zeros(centers.shape)
@@ -519,7 +519,7 @@ def unit_centers(
         Positive.
     centers : ndarray of shape (k, d), float64
     steps : int, default=3
-        At most; they end when no center moves.
+        At most. They end when no center moves.
 
     Returns
     -------

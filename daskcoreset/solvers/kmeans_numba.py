@@ -61,7 +61,7 @@ def _approach(
 
 @part(IN_ORDER)
 def _share(weight: float, distance: float, fresh: bool) -> float:
-    """Return what a row counts in a draw; a row without weight may lie at any distance."""
+    """Return what a row counts in a draw. A row without weight may lie at any distance."""
     return weight if fresh or not weight > 0.0 else weight * distance
 
 
@@ -76,7 +76,7 @@ def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
 ) -> IndexArray:  # pragma: no cover - runs compiled
     """Return the rows chosen, `coins` being one uniform number for each.
 
-    `distances` are those to the centers that are known; without any they start infinite.
+    `distances` are those to the centers that are known. Without any they start infinite.
     """
     n = points.shape[0]
     rows = np.empty(coins.shape[0], np.int64)
@@ -138,7 +138,7 @@ def own_distances(
 def cell_costs(
     weights: FloatArray, labels: IndexArray, distances: FloatArray, costs: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Add up by cell the costs of rows; one without weight may lie at any distance."""
+    """Add up by cell the costs of rows. One without weight may lie at any distance."""
     for i in range(labels.shape[0]):
         if weights[i] > 0.0:
             costs[labels[i]] += weights[i] * distances[i]
@@ -157,7 +157,7 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     mass: FloatArray,
     counts: IndexArray,
 ) -> tuple[int, float]:  # pragma: no cover - runs compiled
-    """Move rows to the cells where they cost least; return how many moved, and the gain.
+    """Move rows to the cells where they cost least. Return how many moved, and the gain.
 
     Centers, masses and counts of rows follow every move.
     """

@@ -51,11 +51,11 @@ class LinearFit:
     coef : ndarray of shape (d,), float64
         w.
     intercept : float
-        b; zero where none was fitted.
+        b. Zero where none was fitted.
     cost : float
         F(w, b).
     bound : float
-        A lower bound of F over all classifiers, from the dual problem; at least zero.
+        A lower bound of F over all classifiers, from the dual problem. At least zero.
     steps : int
         Newton steps taken.
     """
@@ -68,7 +68,7 @@ class LinearFit:
 
 
 def round_hinge(margins: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    r"""Round the hinge off; return it and its slope, neither of which is negative.
+    r"""Round the hinge off. Return it and its slope, neither of which is negative.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def solve_svm(
         Stop as soon as the cost is known to lie within this share of the optimum.
     start : ndarray of shape (d,), or (d + 1,) with the intercept last, or None, default=None
         A classifier near the best one. Three roundings are made from it, which is enough to
-        compare solutions; ``bound`` says how near the cost came.
+        compare solutions. ``bound`` says how near the cost came.
 
     max_steps : int or None, default=None
         Newton steps at most, over all roundings.

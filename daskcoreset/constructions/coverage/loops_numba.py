@@ -1,4 +1,4 @@
-"""The loop of the online rule, compiled; `reads` imports it when the loop is called."""
+"""The loop of the online rule, compiled. `reads` imports it when the loop is called."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def open_cells(  # noqa: PLR0917 - numba takes arguments by position
     limit : float
         Squared distance up to which a row is covered.
     centers : ndarray of shape (capacity, d), float64
-        Core points; new ones are written behind the first `count`.
+        Core points. New ones are written behind the first `count`.
     count : int
     rows : ndarray of shape (capacity,), int64
         Numbers of the rows that open a cell, likewise.

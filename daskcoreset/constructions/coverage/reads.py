@@ -98,7 +98,7 @@ class Cover:
     points : ndarray of shape (r, d)
         Rows of the data, dense, in the data's float32 or float64.
     weights : ndarray of shape (r,), float64
-        Input weight of the rows nearest to each; a row as near to several counts for one.
+        Input weight of the rows nearest to each. A row as near to several counts for one.
     indices : ndarray of shape (r,), int64
         Row numbers in the whole data, increasing.
     diameter : float
@@ -147,7 +147,7 @@ def cover(
     diameter : float, optional
         None takes the farthest row again and again, until there are `max_points`.
     max_points : int, optional
-        With a diameter: more core points are an error; None allows 100,000.
+        With a diameter: more core points are an error. None allows 100,000.
     split_every, progress
         As in `daskcoreset.build`.
 
@@ -329,7 +329,7 @@ class Opened:
     core : CoverRows
         At more than the radius from one another, in the order of the blocks.
     dropped : CoverRows or None
-        Core points of blocks that others cover; None once there are too many to hold.
+        Core points of blocks that others cover. None once there are too many to hold.
     full : bool
         Whether there are more than may be kept, so that rows stay uncovered.
     """
@@ -430,7 +430,7 @@ class FarthestFirst:
     ----------
     rows : ndarray of shape (c,), int64
     gaps : ndarray of shape (c,), float64
-        Squared distance of each from those before it; infinite for the very first.
+        Squared distance of each from those before it. Infinite for the very first.
     remaining : float
         Squared distance of the farthest row that was not taken.
     """
@@ -451,7 +451,7 @@ def farthest_first(
     count : int
         Rows to take at most.
     squares : ndarray of shape (n,), float64, optional
-        Squared distances from core points that are there; overwritten. Without any, the first row
+        Squared distances from core points that are there. Overwritten. Without any, the first row
         is taken first.
     limit : float, default=0.0
         Squared distance at which to stop.
@@ -464,7 +464,7 @@ def farthest_first(
 
     References
     ----------
-    Gonzalez (1985), Clustering to minimize the maximum intercluster distance, section 2; Tsang,
+    Gonzalez (1985), Clustering to minimize the maximum intercluster distance, section 2. Tsang,
     Kwok and Cheung (2005), Core vector machines, section 4.1.
     """
     squares = np.full(points.shape[0], np.inf) if squares is None else squares

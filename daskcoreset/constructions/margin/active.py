@@ -3,7 +3,7 @@ r"""Active learning: the query strategy, and runs of requests for labels and ans
 The strategy is Fig. 2 of Har-Peled, Roth and Zimak (2007).
 
 `ActiveState` holds all of a run. `next_request` reads the pool until rows are known whose
-labels are needed, `add_labels` takes their labels; both return a new value and leave the old one as
+labels are needed, `add_labels` takes their labels. Both return a new value and leave the old one as
 it is, so that whatever fails between them loses nothing.
 
 Where the listing starts from an empty set, here random rows are labelled until there are two
@@ -15,7 +15,7 @@ the run. The other phases are those of the listing:
 - *verifying*: random rows are labelled until one is misclassified, which is added, or
   :math:`T_j` in a row are right, which ends the run.
 
-Rows that have their label and leave the strip empty are never paid for twice; if a later
+Rows that have their label and leave the strip empty are never paid for twice. If a later
 separator comes closer to them than :math:`(1 - \epsilon)\rho_C`, they join C without being
 asked for, as in Fig. 1.
 """
@@ -85,7 +85,7 @@ def verification_length(error: float, delta: float, n_core: int, phase: int) -> 
     -----
     Lemma 4.1 has :math:`\ln |C|`, where a separator of error e passes with chance
     :math:`(1 - e)^T \leq \delta/|C|`. While C grows, these chances add up to
-    :math:`\delta \ln |C|` and not to :math:`\delta`; with :math:`j(j+1)` they do, as
+    :math:`\delta \ln |C|` and not to :math:`\delta`. With :math:`j(j+1)` they do, as
     :math:`\sum_j 1/(j(j+1)) = 1`. The lemma's number is the larger one nearly always: most
     rows of C come from queries.
 
@@ -104,7 +104,7 @@ def next_request(state: ActiveState, pool: Pool) -> ActiveState:
     Returns
     -------
     ActiveState
-        With `requested` rows, or at its end; for such a state, the same.
+        With `requested` rows, or at its end. For such a state, the same.
     """
     while state.phase is not Phase.DONE and not len(state.requested):
         if len(state.queue):
@@ -209,7 +209,7 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
 
 
 def _spread(rows: AnyArray, count: int) -> IndexArray:
-    """Choose the closest row, then the one farthest from those chosen, and so on; none twice."""
+    """Choose the closest row, then the one farthest from those chosen, and so on. None twice."""
     rows = rows.astype(np.float64)
     chosen = [0]
     gaps = np.square(rows - rows[0]).sum(axis=1)
@@ -283,8 +283,8 @@ class LabelRequest:
 class ActiveRun:
     """A run in progress, from `daskcoreset.estimators.ActiveMaxMarginClassifier.start`.
 
-    `ask` and `tell` are for people and labelling tools, `run` is for oracles that are called;
-    they can take turns. The labels are all of its state: keep ``result().indices`` and
+    `ask` and `tell` are for people and labelling tools, `run` is for oracles that are called.
+    They can take turns. The labels are all of its state: keep ``result().indices`` and
     ``result().labels`` to go on another day, with ``start(X, known=(indices, labels))``.
 
     Attributes
@@ -463,7 +463,7 @@ def _pair_of(classes: Any) -> list[Any]:
 
 
 def _told(state: ActiveState, labels: Any) -> ActiveState:
-    """Take labels; soften the margin if they contradict each other and the options allow it."""
+    """Take labels. Soften the margin if they contradict each other and the options allow it."""
     try:
         return add_labels(state, labels)
     except NotSeparableError as error:
@@ -521,7 +521,7 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: Any) -> ActiveStat
 
 
 class OracleError(InvalidInputError):
-    """An oracle failed, or its labels cannot be used; all earlier labels are kept.
+    """An oracle failed, or its labels cannot be used. All earlier labels are kept.
 
     Attributes
     ----------

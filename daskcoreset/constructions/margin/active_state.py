@@ -213,9 +213,9 @@ class ActiveOptions:
     Attributes
     ----------
     C : float
-        Of the squared hinge loss on the core set; infinite for a hard margin.
+        Of the squared hinge loss on the core set. Infinite for a hard margin.
     fallback : float or None
-        The C from the first contradiction on; None to raise an error.
+        The C from the first contradiction on. None to raise an error.
     """
 
     epsilon: float
@@ -360,18 +360,18 @@ class ActiveMargin:
     Attributes
     ----------
     w : ndarray of shape (d,), float64
-        Unit normal; zeros if only one class was seen.
+        Unit normal. Zeros if only one class was seen.
     b : float
         ``w @ x + b`` is positive for the greater class.
     margin : float
-        On the core set; infinite if only one class was seen. With a finite C the distance at
+        On the core set. Infinite if only one class was seen. With a finite C the distance at
         which a row without slack lies.
     data_margin : float
         On all rows: the least margin of the labelled rows and distance of the others from the
         boundary. NaN if the pool was not read since the separator changed, infinite for one class.
     closest : float
         Least distance from the boundary of a row of the pool that had no label, when it was
-        last looked for; NaN if never.
+        last looked for. NaN if never.
     classes : tuple
         The two values of labels, the smaller first; or one, or none.
     core_indices : ndarray of shape (m,), int64
@@ -431,7 +431,7 @@ class ActiveMargin:
         return separator(X if hasattr(X, "tocsr") else np.asarray(X))
 
     def predict(self, X: Any) -> AnyArray:
-        """Class of rows in memory; the smaller one on the boundary itself.
+        """Class of rows in memory. The smaller one on the boundary itself.
 
         Parameters
         ----------
@@ -544,9 +544,9 @@ class Step:
     n_labels, n_core : int
         Labels told, and rows of the core set, so far.
     margin : float
-        On the core set; infinite before there are two classes.
+        On the core set. Infinite before there are two classes.
     closest : float
-        Least distance of an unlabelled row of the pool from the boundary; NaN if this step
+        Least distance of an unlabelled row of the pool from the boundary. NaN if this step
         did not read the pool.
     phase : Phase
     """
@@ -587,11 +587,11 @@ class ActiveState:
     idle : int
         Verifications in a row that failed without a new label.
     needed : int
-        Rows in a row that this verification needs; zero outside one.
+        Rows in a row that this verification needs. Zero outside one.
     reads : int
         Reads of the whole pool.
     stopped : str
-        Why the run has ended; empty before.
+        Why the run has ended. Empty before.
     trace : tuple of Step
     """
 

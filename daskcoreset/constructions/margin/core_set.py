@@ -159,7 +159,7 @@ class Pass:
     core_margin : float
         The largest margin on the core set, an upper bound of the largest margin on the data.
     margin : float
-        Margin of the same separator on the data; negative if it errs.
+        Margin of the same separator on the data. Negative if it errs.
     best : float
         The largest margin on the data of any separator so far.
     """
@@ -180,7 +180,7 @@ class MarginCoreset:
     core : WeightedPoints
         Rows of the core set with weights of one, row numbers and labels.
     dual : ndarray of shape (m,), float64
-        Convex coefficients: the normal is in proportion to :math:`\sum_i a_i y_i x_i`; with
+        Convex coefficients: the normal is in proportion to :math:`\sum_i a_i y_i x_i`. With
         an intercept their sum is one over each class. Rows with zero add nothing.
     signs : ndarray of shape (m,), float64
         +1 for the second class and -1 for the first.
@@ -193,7 +193,7 @@ class MarginCoreset:
     converged : bool
         Whether ``margin >= (1 - epsilon) * core_margin``.
     radius : float
-        R, the largest distance of a row from the origin; with an intercept, from a center.
+        R, the largest distance of a row from the origin. With an intercept, from a center.
     n_rows : int
         Rows of the data.
     trace : tuple of Pass
@@ -510,7 +510,7 @@ class ViolatorQuery:
     starts : dict of int to int
         Number of the first row of every block.
     center : ndarray of shape (d,), float64, or None
-        Where R is measured from; None for the origin.
+        Where R is measured from. None for the origin.
     measure : bool
         Whether to measure R.
     """
@@ -533,11 +533,11 @@ class ViolatorRows:
     Attributes
     ----------
     levels : ndarray of shape (2,), float64
-        Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1; infinity for none.
+        Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1. Infinity for none.
     square : float
-        Largest squared distance from the center, R squared; zero where it is not measured.
+        Largest squared distance from the center, R squared. Zero where it is not measured.
     rows : SelectedRows
-        Violators; their values are how far they are above their floor, all negative.
+        Violators. Their values are how far they are above their floor, all negative.
     """
 
     levels: FloatArray

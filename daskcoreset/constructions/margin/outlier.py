@@ -37,14 +37,14 @@ class OutlierMargin:
     Attributes
     ----------
     separator : Separator
-        Signed distance of a row from the hyperplane; its normal has length one.
+        Signed distance of a row from the hyperplane. Its normal has length one.
     margin : float
         :math:`\rho_k` on all the data, measured by a read: that of the best hyperplane with
         this normal when the k rows are left out.
     outliers : ndarray of shape (k,), int64
         Numbers of the rows left out, those of least margin, in increasing order.
     probability : float
-        With which `margin` is at least 1 - epsilon of the largest there is; one for "exact".
+        With which `margin` is at least 1 - epsilon of the largest there is. One for "exact".
     method : {"exact", "random"}
     n_problems : int
         Hard-margin problems that were solved.
@@ -194,7 +194,7 @@ class Search:
         return "random", self._draw()
 
     def _remove(self) -> bool:
-        """Leave rows out one by one, wherever they may matter; False if there are too many ways."""
+        """Leave rows out one by one, wherever they may matter. False if there are too many ways."""
         level, depth = [MarginProblem()], 0
         while True:
             self._solve(level)
@@ -215,7 +215,7 @@ class Search:
         self.shared.solve(problems, max_passes=self.options.max_passes, draws=draws)
 
     def _draw(self) -> float:
-        """Solve on random subsets; return the probability that one of them had no outlier."""
+        """Solve on random subsets. Return the probability that one of them had no outlier."""
         options, shared = self.options, self.shared
         # The nearest point of a hull is a combination of d points, of two hulls of d + 1.
         n_support = shared.blocks.schema.n_features + int(options.intercept)
@@ -305,7 +305,7 @@ def outlier_margin(
 
     References
     ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2; for "exact", Matousek (1995), On
+    Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2. For "exact", Matousek (1995), On
     geometric optimization with few violated constraints.
     """
     return Search(blocks, first, options).result()

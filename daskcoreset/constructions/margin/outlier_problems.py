@@ -96,7 +96,7 @@ class MarginQuery:
     starts : dict of int to int
         Number of the first row of every block.
     draws : Draws or None
-        Separator j sees the rows of subset j only; None where all see all.
+        Separator j sees the rows of subset j only. None where all see all.
     """
 
     normals: FloatArray
@@ -113,12 +113,12 @@ class SmallestMargins:
     Attributes
     ----------
     values : ndarray of shape (2, n_keep, q), float64
-        Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1, increasing; infinity
+        Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1, increasing. Infinity
         where there are fewer rows.
     indices : ndarray of shape (2, n_keep, q), int64
         Numbers of the rows that have them, -1 for none.
     rows : ProblemRows
-        These rows, each once; their `members` are of the subsets of the query.
+        These rows, each once. Their `members` are of the subsets of the query.
     """
 
     values: FloatArray
@@ -247,7 +247,7 @@ class MarginProblem:
     removed : frozenset of int
         Numbers of rows that are left out.
     subset : int or None
-        Number of its random subset; None for all rows.
+        Number of its random subset. None for all rows.
     state : {"open", "solved", "inseparable", "beaten"}
     support : ndarray of shape (s,), int64
         Row numbers with a coefficient; of inseparable ones, the evidence. Of a subset without
@@ -329,7 +329,7 @@ class SharedProblems:
         normals : ndarray of shape (q, d), float64
             Of length one.
         draws : Draws or None, default=None
-            Random subsets, one a separator; with None each is measured on all rows, and the
+            Random subsets, one a separator. With None each is measured on all rows, and the
             best is kept.
         """
         n_keep = 1 if draws is not None else self.k + 1
@@ -415,7 +415,7 @@ class SharedProblems:
     def _improve(
         self, remaining: list[tuple[MarginProblem, HardMargin]], draws: Draws | None
     ) -> None:
-        """Read once for all problems that are open; mark those that are solved, and add rows."""
+        """Read once for all problems that are open. Mark those that are solved, and add rows."""
         if draws is not None:
             draws = replace(
                 draws, subsets=tuple(int(problem.subset or 0) for problem, _ in remaining)

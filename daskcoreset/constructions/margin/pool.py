@@ -78,7 +78,7 @@ class Pool:
     sizes : ndarray of shape (n_blocks,), int64
         Rows of every block as read.
     weights : ndarray of shape (n_blocks,), float64
-        Weight of the usable rows of every block; rows without weight are never asked for.
+        Weight of the usable rows of every block. Rows without weight are never asked for.
     n_usable : int
         Rows that may be asked for: finite, and with a weight.
     """
@@ -104,7 +104,7 @@ class Pool:
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
     def closest(self, separator: Separator, labelled: IndexArray, count: int) -> SelectedRows:
-        """Return the `count` rows of least distance to the boundary; one read.
+        """Return the `count` rows of least distance to the boundary. One read.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Pool:
         Returns
         -------
         SelectedRows
-            The closest first, by their distances; rows at one distance in the order of the pool.
+            The closest first, by their distances. Rows at one distance in the order of the pool.
         """
         query = (self.starts, separator, labelled)
         work, merge = partial(_closest_rows, count=count), partial(_merge_closest, count=count)
@@ -127,7 +127,7 @@ class Pool:
         """Return rows by their numbers, reading only the blocks that hold them.
 
         Rows that the blocks leave out, such as those with NaN, are missing from what is
-        returned; the others come in the order asked for.
+        returned. The others come in the order asked for.
         """
         indices = np.asarray(indices, dtype=np.int64)
         block_indices = np.unique(np.searchsorted(self.starts, indices, side="right") - 1)
@@ -138,7 +138,7 @@ class Pool:
         return rows.take(np.array(present, dtype=np.int64))
 
     def draw(self, rng: np.random.Generator, count: int) -> SelectedRows:
-        """Draw rows in proportion to their weights, each on its own; reads only their blocks."""
+        """Draw rows in proportion to their weights, each on its own. Reads only their blocks."""
         edges = np.cumsum(self.weights)
         drawn = rng.random(count) * edges[-1]
         last = int(np.flatnonzero(self.weights)[-1])

@@ -46,7 +46,7 @@ class Rival:
 
 
 class StructuredProblem(ABC):
-    """Two functions that make a problem; examples are runs of rows, answers labels of them.
+    """Two functions that make a problem. Examples are runs of rows, answers labels of them.
 
     Picklable, and without a state that changes.
     """
@@ -155,7 +155,7 @@ class MultiClassProblem(ClassProblem):
     ----------
     n_features, n_classes : int
     center : ndarray of shape (d,) or None, default=None
-        Subtracted from every row; None for the origin. With a bias it costs nothing, and the
+        Subtracted from every row. None for the origin. With a bias it costs nothing, and the
         certificate gets better.
     bias : float, default=0.0
         A column of this value beside the rows, for classes with a bias; 0 for none.
@@ -252,7 +252,7 @@ class SequenceProblem(ClassProblem):
 
     References
     ----------
-    Viterbi (1967); Taskar, Guestrin and Koller (2004), Max-margin Markov networks.
+    Viterbi (1967). Taskar, Guestrin and Koller (2004), Max-margin Markov networks.
     """
 
     n_features: int

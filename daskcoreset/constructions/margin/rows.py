@@ -93,7 +93,7 @@ def refuse_wide(blocks: RowBlocks, most: int | None = None) -> None:
     ----------
     blocks : RowBlocks
     most : int or None, default=None
-        Rows that are separated at most; None for all.
+        Rows that are separated at most. None for all.
     """
     d, n_rows = blocks.schema.n_features, blocks.n_rows if most is None else most
     if d <= _MAX_COLUMNS or (n_rows is not None and n_rows <= _MAX_COLUMNS):
@@ -258,7 +258,7 @@ def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
     blocks : RowBlocks
         With labels.
     n_keep : int
-        Rows of each class to start from, at most; one a block competes.
+        Rows of each class to start from, at most. One a block competes.
 
     Returns
     -------

@@ -40,7 +40,7 @@ class Examples:
         All their rows.
     labels : ndarray of shape (n,), int64
     starts : ndarray of shape (q + 1,), int64
-        Where each begins; the last entry is n.
+        Where each begins. The last entry is n.
     first_rows : ndarray of shape (q,), int64
         The first row of each, with the `mark` of its block.
     """
@@ -66,7 +66,7 @@ def cut_block(block: Block, block_index: int, labels: IndexArray, *, grouped: bo
     Parameters
     ----------
     block : Block
-        With groups, they are its weights; without, rows of weight zero are left out.
+        With groups, they are its weights. Without, rows of weight zero are left out.
     block_index : int
     labels : ndarray of shape (n,), int64
     grouped : bool
@@ -220,7 +220,7 @@ def _refuse_cuts(read: BlockResults[Any], ends: list[Ends]) -> None:
 def rivals_of(
     problem: StructuredProblem, w: FloatArray, examples: Examples, *, free: bool = False
 ) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Return the rival of every example; with `free`, the best of all answers."""
+    """Return the rival of every example. With `free`, the best of all answers."""
     if isinstance(problem, BatchProblem):
         labels = None if free else examples.labels
         return problem.rivals(w, examples.points, labels, examples.starts)
@@ -323,7 +323,7 @@ def share_right(
     *,
     grouped: bool,
 ) -> float:
-    """Return the share of the rows whose label is that of the best answer; one read.
+    """Return the share of the rows whose label is that of the best answer. One read.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ class WorstTriples:
     triples : list of Triple
         Some of every block.
     margin : float
-        The least margin of all; infinite without examples.
+        The least margin of all. Infinite without examples.
     n_examples : int
     """
 
@@ -427,7 +427,7 @@ def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTr
 
 
 def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count: int) -> IndexArray:
-    """Choose the worst example, the worst with other labels, and so on; then the next worst."""
+    """Choose the worst example, the worst with other labels, and so on. Then the next worst."""
     reach = min(len(margins), 50 * count)
     order = np.argpartition(margins, reach - 1)[:reach] if reach < len(margins) else None
     order = np.arange(len(margins)) if order is None else np.sort(order)
@@ -459,7 +459,7 @@ def solve_triples(
     hard : HardMargin
         Its margin is with slacks.
     slacks : dict of int to float
-        What each example gains by its slack; empty for an infinite C.
+        What each example gains by its slack. Empty for an infinite C.
 
     Raises
     ------
@@ -511,7 +511,7 @@ class StructuredStep:
     n_core : int
         Triples in the core set on which the separator was found.
     margin : float
-        On the core set; infinite before the first read.
+        On the core set. Infinite before the first read.
     data_margin : float
         On all data, of the same separator.
     """
@@ -528,7 +528,7 @@ class StructuredMargin:
     Attributes
     ----------
     w : ndarray of shape (D,), float64
-        Of length one; with a finite C less, for the slacks of core examples are coordinates of
+        Of length one. With a finite C less, for the slacks of core examples are coordinates of
         the same vector.
     margin : float
         On the core set: no separator has more on all data.
@@ -545,7 +545,7 @@ class StructuredMargin:
     dual : ndarray of shape (m,), float64
     n_examples : int
     converged : bool
-        Whether `data_margin` is at least ``(1 - epsilon) * margin``; False after `max_passes`.
+        Whether `data_margin` is at least ``(1 - epsilon) * margin``. False after `max_passes`.
     trace : tuple of StructuredStep
         One for every read.
     """
@@ -617,9 +617,9 @@ def structured_margin(
     problem : StructuredProblem
     epsilon : float, default=0.1
     classes : ndarray of shape (K,), sorted, or None, default=None
-        Labels are numbered by their places in it; None takes whole numbers as they are.
+        Labels are numbered by their places in it. None takes whole numbers as they are.
     grouped : bool, default=False
-        Whether neighbouring rows of one group are an example; then `blocks` was opened with
+        Whether neighbouring rows of one group are an example. Then `blocks` was opened with
         the numbers of groups for `sample_weight`. False for one row an example.
     C : float, default=inf
         Infinite for data that can be separated. Otherwise every core example has a slack of its
@@ -628,7 +628,7 @@ def structured_margin(
         Triples that a block may add in a read, of different labels where there are such. With
         one a read, fewer triples are needed, and many more reads.
     max_passes : int or None, default=None
-        Reads of the data at most; None for as many as it takes, which the bound of Lemma 3.1
+        Reads of the data at most. None for as many as it takes, which the bound of Lemma 3.1
         limits.
 
     Returns
@@ -645,7 +645,7 @@ def structured_margin(
 
     References
     ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 1 and the section on structured output; Crammer and
+    Har-Peled, Roth and Zimak (2007), Fig. 1 and the section on structured output. Crammer and
     Singer (2001) for its multi-class form.
     """
     core: list[Triple] = []

@@ -167,7 +167,7 @@ class _Search:
             warnings.warn(warning.message, warning.category, stacklevel=caller_level())
 
     def _agrees(self, size: int, pair: tuple[Coreset, Coreset], both: Block) -> bool:
-        """Compare costs of one solution after another; the first disagreement decides.
+        """Compare costs of one solution after another. The first disagreement decides.
 
         A cluster that both coresets miss shows only in the data, which are read where they agree.
         """
@@ -189,7 +189,7 @@ class _Search:
         return on_data is not None and on_data <= self.rule.epsilon
 
     def _on_data(self, objective: Objective[Any], costs_on_both: list[tuple[Any, float]]) -> float:
-        """Read all data; return the largest difference of a cost on both coresets from theirs."""
+        """Read all data. Return the largest difference of a cost on both coresets from theirs."""
         solutions, costs = zip(*costs_on_both, strict=True)
         totals = map_reduce(
             self.job.blocks,
@@ -260,7 +260,7 @@ def auto_size(job: SamplingJob, rule: AutoSize, *, progress: bool | None = None)
     r"""Double the size until two independent coresets agree, and return their union.
 
     Both coresets of a step are unbiased, so that the variance of their difference on a
-    solution is twice that of either; the union of both, each with half its weights, has half
+    solution is twice that of either. The union of both, each with half its weights, has half
     the variance of one, a quarter of that of the difference. Its root mean square error is
     half of what is held against `epsilon`. Where they agree, another read adds up what six
     solutions cost over all data, those that are best for either coreset and a poor one among

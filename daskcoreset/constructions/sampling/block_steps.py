@@ -3,12 +3,12 @@ r"""The work on a block: summarise, propose candidates, draw as the final draw r
 **Two reads** (Bachem, Lucic and Krause 2018, section 4.2): blocks send summaries, the root
 knows the global summary and every block's mass, blocks draw what the root asks for.
 
-**One read**: a block's summary is all it knows, so it draws *candidates* by its own scores;
-the root, which alone knows the global summary, turns them into the final draw.
+**One read**: a block's summary is all it knows, so it draws *candidates* by its own scores.
+The root, which alone knows the global summary, turns them into the final draw.
 
 - *Re-weighting.* Candidates enter with inclusion probability :math:`\pi_1`, known to the
   root. It draws `size` of them systematically with :math:`\pi_2 \propto s(x) / \pi_1`, s the
-  global score; the weight :math:`u / (\pi_1 \pi_2)` is unbiased for every query.
+  global score. The weight :math:`u / (\pi_1 \pi_2)` is unbiased for every query.
 - *Rejection.* Candidates are independent draws from the block's own :math:`p_i`. Each is
   kept with probability :math:`q / (c\, Q_i\, p_i)`; what is kept is distributed exactly as
   q within the block.
@@ -57,7 +57,7 @@ def _weights(rows: ReadBlock) -> dict[int, float]:
 def summarise_block(
     construction: Sensitivity[Any], seed: int, fold: int, rows: ReadBlock, previous: Any
 ) -> BlockReport | InvalidRow:
-    """Summarise one block in one of several folds; `previous` is the finalized summary before."""
+    """Summarise one block in one of several folds. `previous` is the finalized summary before."""
     block = _block_of(construction, rows)
     if isinstance(block, InvalidRow):
         return block
@@ -157,7 +157,7 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     inclusion: FloatArray,
     rng: np.random.Generator,
 ) -> IndexArray:
-    """Draw rows as candidates; where classes must keep rows, from every class.
+    """Draw rows as candidates. If classes must keep rows, from every class.
 
     Parameters
     ----------

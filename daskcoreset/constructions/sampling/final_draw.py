@@ -85,7 +85,7 @@ class Selection:
 
     @property
     def summary(self) -> Any:
-        """Finalized summary of all the data; None where all rows were taken without one."""
+        """Finalized summary of all the data. None where all rows were taken without one."""
         return self.results.value.summary
 
     def without_candidates(self) -> Selection:

@@ -24,7 +24,7 @@ class HeldOut:
     weights : ndarray of shape (j,), float64
         Input weights u.
     factors : ndarray of shape (j,), float64
-        How many rows outside of the coreset each stands for; see
+        How many rows outside of the coreset each stands for. See
         `daskcoreset.sensitivities.estimated_error.rows_outside`.
     own : ndarray of shape (m,), float64
         Input weights of the rows of the coreset.
@@ -41,7 +41,7 @@ class HeldOut:
     def mean(self, of_coreset: FloatArray, of_held_out: FloatArray) -> tuple[float, float]:
         r"""Estimate the weighted mean of a value over all the data, and the standard error.
 
-        Rows of the coreset count for themselves, of which nothing is left to chance; the mean of
+        Rows of the coreset count for themselves, of which nothing is left to chance. The mean of
         all others is the ratio of two sums over the rows that were held out. Whatever was done with
         the coreset, these were not seen by it.
 

@@ -137,7 +137,7 @@ class SamplingJob:
         return run_alone(engine, self.finishing(results))
 
     def reading(self, engine: Engine) -> Steps[Any]:
-        """Ask for all reads; return the results of the last, or what was drawn from them."""
+        """Ask for all reads. Return the results of the last, or what was drawn from them."""
         construction, final_draw = self.construction, self.final_draw
         reduction = final_draw.reduction
         if self.needs_all_rows:
@@ -167,7 +167,7 @@ class SamplingJob:
         return engine.apply(final_draw.draw_where_gathered, results, request, second)
 
     def finishing(self, results: Any) -> Steps[Coreset]:
-        """Make the coreset of what `reading` returned; asks for blocks that must be read again."""
+        """Make the coreset of what `reading` returned. Asks for blocks that must be read again."""
         return self._coreset((yield from self._selecting(results)))
 
     def _selecting(self, drawn: Selection | Results) -> Steps[Selection]:
@@ -264,7 +264,7 @@ class DataFacts:
 
     @classmethod
     def of_read(cls, results: BlockResults[Any], blocks: RowBlocks) -> DataFacts:
-        """Return the facts of blocks that were read; the value of the read has their weight."""
+        """Return the facts of blocks that were read. The value of the read has their weight."""
         dropped = results.n_rows - results.n_kept
         weight, metric = results.value.weight, blocks.schema.metric
         facts = results.n_kept, dropped, weight, blocks.name, blocks.columns, metric, blocks.keys

@@ -28,7 +28,7 @@ class Candidates:
     probability : ndarray of shape (k,), float64
         Of inclusion (systematic), or per draw (multinomial).
     target : float
-        Rows requested of the block; infinite where it gave all that have a score, so
+        Rows requested of the block. Infinite where it gave all that have a score, so
         that nothing was left to chance.
     """
 
@@ -116,7 +116,7 @@ class BlockReport:
     summary : object or None
         Merged summary.
     summaries : dict of int to object
-        Summary of every block in the last fold; none where the sums of scores are sent instead.
+        Summary of every block in the last fold. None where the sums of scores are sent instead.
     total_scores : mapping of int to ndarray
         Sums of the scores of every block by component, where a read added them up.
     candidates : tuple of Candidates, or CandidatesOfBlocks
@@ -173,7 +173,7 @@ class DrawRequest:
     summary : object
         Finalized summary of all the data.
     targets : mapping of int to (float or ndarray), or None
-        By block: candidates (systematic) or draws by component (multinomial); None asks for
+        By block: candidates (systematic) or draws by component (multinomial). None asks for
         all rows.
     """
 

@@ -78,7 +78,7 @@ class SourceView:
         return cls(source, FollowOptions.of_record(record.options, reading), record.keep)
 
     def at(self, source: Any) -> SourceView:
-        """Return the view of the source, opened again; `Rows` say anew how it is read."""
+        """Return the view of the source, opened again. `Rows` say anew how it is read."""
         source, reading = ReadOptions.of(source)
         options = self.options if reading is DEFAULTS else replace(self.options, reading=reading)
         return replace(self, source=source, options=options)

@@ -111,13 +111,13 @@ class Settings:
 
     @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
-        """Reduce the rows of a node; `position` and `level` address its random numbers."""
+        """Reduce the rows of a node. `position` and `level` address its random numbers."""
         rng = stream(self.seed, Stage.TREE, position, level)
         return self.reducer.reduce(points, self.inner_size, rng)
 
     @one_thread()
     def thin(self, points: WeightedPoints, position: int) -> WeightedPoints:
-        """Draw the candidates of a leaf, which is one of many; otherwise as `reduce`."""
+        """Draw the candidates of a leaf, which is one of many. Otherwise as `reduce`."""
         return self.reducer.thin(points, self.inner_size, stream(self.seed, Stage.TREE, position))
 
     @one_thread()
@@ -150,7 +150,7 @@ class Settings:
         *,
         normalize: bool | None,
     ) -> Coreset:
-        """Return the coreset of the rows of the last reduction; None normalises by the draw."""
+        """Return the coreset of the rows of the last reduction. None normalises by the draw."""
         normalize = self.normalize if normalize is None else normalize
         check_flag("normalize", normalize)
         arguments = {
@@ -215,7 +215,7 @@ class Asked:
         )
 
     def check(self, known: Settings, where: str) -> None:
-        """Check that a view has these settings; None takes those of the view.
+        """Check that a view has these settings. None takes those of the view.
 
         Raises
         ------
@@ -347,7 +347,7 @@ class Node:
 
 @dataclass(frozen=True)
 class NodeReducer:
-    """The work on the nodes of a tree over blocks; picklable, with a deterministic token.
+    """The work on the nodes of a tree over blocks. Picklable, with a deterministic token.
 
     Attributes
     ----------

@@ -146,7 +146,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         return list(accumulate((leaf.rows for leaf in self), initial=0))[:-1]
 
     def position(self, name: str) -> int:
-        """Return the position of a leaf; an error names leaves that exist.
+        """Return the position of a leaf. An error names leaves that exist.
 
         Raises
         ------
@@ -190,8 +190,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         Parameters
         ----------
         leaves : str, sequence of str, slice, int, date, or None
-            Names; a slice from one name or date to another, both included; positions, and slices
-            of them, as Python has them; None for all.
+            Names. A slice from one name or date to another, both included. Positions, and slices
+            of them, as Python has them. None for all.
 
         Examples
         --------

@@ -262,7 +262,7 @@ def _read_group(path: Path, kind: str) -> GroupContents:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, in order; none if it is not there."""
+    """Return the names in a folder, in order. None if it is not there."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names alone
     except FileNotFoundError:

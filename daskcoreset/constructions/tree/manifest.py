@@ -36,7 +36,7 @@ class SourceRecord:
     options : mapping
         ``FollowOptions.record``: a source is followed in one way. Of an array also its dtypes.
     keep : int or None
-        Versions of the tree that are kept; None for all.
+        Versions of the tree that are kept. None for all.
     mark : str or None
         Snapshot or version of the source.
     stamps : mapping of str to str
@@ -56,7 +56,7 @@ class SourceRecord:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any] | None) -> SourceRecord | None:
-        """Return the record of `to_json`; None of a tree that follows nothing."""
+        """Return the record of `to_json`. None of a tree that follows nothing."""
         if values is None:
             return None
         return cls(**values)
@@ -67,7 +67,7 @@ class SourceRecord:
         Raises
         ------
         InvalidInputError
-            It is another source; the error names both.
+            It is another source. The error names both.
         """
         remedy = "pass that, or another path for a view of this one"
         if (state.kind, state.name) != (self.kind, self.name):
@@ -117,14 +117,14 @@ class SourceRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version of a tree; its nodes lie in this version and in earlier ones.
+    """One version of a tree. Its nodes lie in this version and in earlier ones.
 
     Attributes
     ----------
     place : Place
         Where the tree is kept.
     head : Head
-        The version that it is; for a change that is not written yet, the one before.
+        The version that it is. For a change that is not written yet, the one before.
     version : int
         0 before the first change.
     leaves : LeafTable
@@ -167,7 +167,7 @@ class Manifest:
 
     @property
     def keep(self) -> int | None:
-        """Versions that stay, this one among them, for readers and for `as_of`; None for all."""
+        """Versions that stay, this one among them, for readers and for `as_of`. None for all."""
         kept = 2 if self.source is None else self.source.keep
         return None if kept is None else max(kept, 2)
 
@@ -328,7 +328,7 @@ class Manifest:
         return self._read_version(self.place, self.head.settings, version)
 
     def needed_by(self, version: int) -> frozenset[tuple[int, str]] | None:
-        """Return the members that an earlier version needs; None where it does not read."""
+        """Return the members that an earlier version needs. None where it does not read."""
         try:
             return self._read_kept(version)[0].needed if self._keeps(version) else frozenset()
         except StoreError:
@@ -345,7 +345,7 @@ class Manifest:
         return made_in, f"node-{index}"
 
     def read_node(self, name: str) -> WeightedPoints:
-        """Read a node; a missing one is an error: the tree has changed or is damaged.
+        """Read a node. A missing one is an error: the tree has changed or is damaged.
 
         Raises
         ------
@@ -416,9 +416,9 @@ def write_version(
     before : Manifest
         The tree as it is.
     changed : Manifest
-        The leaves as they are to be; its version and nodes are still those before.
+        The leaves as they are to be. Its version and nodes are still those before.
     made : dict of str to WeightedPoints
-        Leaves that are new, by the names of their nodes; the nodes above them are added.
+        Leaves that are new, by the names of their nodes. The nodes above them are added.
     known : Needed
         As far as it was read already.
     commit : callable
@@ -467,7 +467,7 @@ def write_version(
 def _make_nodes(
     settings: Settings, before: Manifest, after: Manifest, made: dict[str, WeightedPoints]
 ) -> dict[str, tuple[int, int]]:
-    """Add the nodes that are new to `made`, those below first; return where the others are."""
+    """Add the nodes that are new to `made`, those below first. Return where the others are."""
     there: dict[str, tuple[int, int]] = {}
     for part in after.top or ():
         if part.name in before.nodes:

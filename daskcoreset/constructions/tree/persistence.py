@@ -113,7 +113,7 @@ class RowSchema:
     sparse : bool
     has_labels : bool
     labels : {"b", "i", "u", "f", "U"} or None
-        Kind of the labels; None where there are none, or none was seen yet.
+        Kind of the labels. None where there are none, or none was seen yet.
     columns : tuple of str or None
     unit_length : bool
         Whether rows are divided by their lengths, as those of the first rows are.
@@ -180,7 +180,7 @@ class RowSchema:
 
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
-        """Return the schema of a stored dictionary; None where the store has none."""
+        """Return the schema of a stored dictionary. None where the store has none."""
         if values is None:
             return None
         columns = values["columns"]
@@ -230,7 +230,7 @@ class RowSchema:
             )
 
     def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
-        """Bring rows that were read to the schema; return it with the kind of labels filled in.
+        """Bring rows that were read to the schema. Return it with the kind of labels filled in.
 
         Raises
         ------

@@ -195,7 +195,7 @@ class Place(ABC):
 
     @abstractmethod
     def settings(self) -> GroupContents:
-        """Return the settings; an error if there are none of this layout's kind."""
+        """Return the settings. An error if there are none of this layout's kind."""
 
     @abstractmethod
     def newest(self) -> int:
@@ -217,7 +217,7 @@ class Place(ABC):
         Returns
         -------
         value : object or None
-            What `read` returned; None before the first version.
+            What `read` returned. None before the first version.
         head : Head
 
         Raises
@@ -239,7 +239,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self, version: int, member: str, kind: str) -> GroupContents:
-        """Return a member of a version; an error if it is missing or damaged."""
+        """Return a member of a version. An error if it is missing or damaged."""
 
     @abstractmethod
     def where(self, version: int, member: str) -> str:
@@ -247,7 +247,7 @@ class Place(ABC):
 
     @abstractmethod
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
-        """Return the first member, given with its version, that is not there; None if all are."""
+        """Return the first member, given with its version, that is not there. None if all are."""
 
     # --- writing -------------------------------------------------------------------------
 
@@ -304,7 +304,7 @@ class Place(ABC):
         overwrite: bool = False,
         replaced: Head | None = None,
     ) -> Head:
-        """Let the first commit make the place; return what the first version follows.
+        """Let the first commit make the place. Return what the first version follows.
 
         The settings are written with the first version, in one step. A first refresh of a view
         that ends in an error or a kill leaves nothing behind.
@@ -331,7 +331,7 @@ class Place(ABC):
         head : Head
         members : Members
         keep : int or None, default=2
-            Versions that can be read after it; None for all.
+            Versions that can be read after it. None for all.
 
         Returns
         -------
@@ -403,7 +403,7 @@ class _Change(Generic[T]):
     value: T
 
     def was_made(self) -> bool:
-        """Look at the place; False if another writer has changed it since."""
+        """Look at the place. False if another writer has changed it since."""
         place = self.place
         if place.unmade is not None and place.is_free():
             return False

@@ -244,7 +244,7 @@ class SensitivityReducer(Reducer):
     def _reduced(
         self, points: WeightedPoints, size: int, rng: Generator, min_candidates: int | None
     ) -> WeightedPoints:
-        """Reduce to `size` rows; with None these are candidates, which are not put in order."""
+        """Reduce to `size` rows. With None these are candidates, which are not put in order."""
         # Rows without weight cost nothing and are never drawn, so they go first.
         if len(points) > size:
             points = _with_weight(points)

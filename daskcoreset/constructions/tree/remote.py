@@ -348,7 +348,7 @@ class RemotePlace(Place):
         return after
 
     def _swing(self, data: bytes, token: str, before: Root | None) -> bool:
-        """Replace the root that was read; return False where it is another one by now.
+        """Replace the root that was read. Return False where it is another one by now.
 
         Raises
         ------
@@ -387,7 +387,7 @@ class RemotePlace(Place):
         ) from problem
 
     def _outcome(self, token: str, before: Root | None) -> bool | None:
-        """Return whether a change was made; None where it may still be, or no answer comes."""
+        """Return whether a change was made. None where it may still be, or no answer comes."""
         try:
             now = self._find_root()
         except StoreError:
@@ -404,7 +404,7 @@ class RemotePlace(Place):
     # --- leftovers -----------------------------------------------------------------------
 
     def _parse(self, key: str) -> tuple[int, str] | None:
-        """Return version and name of a member; None for what is not ours."""
+        """Return version and name of a member. None for what is not ours."""
         part, _, name = key.partition("/")
         match = _MEMBER.fullmatch(name)
         if part != self.layout.part or match is None:

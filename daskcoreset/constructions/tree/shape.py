@@ -56,7 +56,7 @@ def shape_of(numbers: Sequence[int], names: Sequence[str]) -> Part:
     Parameters
     ----------
     numbers : sequence of int
-        Increasing; at least one.
+        Increasing. At least one.
     names : sequence of str
         Of the leaves, all different.
 
@@ -94,7 +94,7 @@ def shape_by_keys(keys: Sequence[str], names: Sequence[str]) -> Part:
     Parameters
     ----------
     keys : sequence of str
-        All different; at least one.
+        All different. At least one.
     names : sequence of str
         Of the leaves, all different.
 

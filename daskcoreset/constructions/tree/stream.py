@@ -564,7 +564,7 @@ class CoresetStream:
             start += results.n_rows
 
     def _take_few(self, X: Any) -> bool:
-        """Take an array of rows that are only copied; return whether that was done.
+        """Take an array of rows that are only copied. Return whether that was done.
 
         All else that is done for other batches takes longer than to copy a thousand rows.
         """
@@ -586,7 +586,7 @@ class CoresetStream:
         return True
 
     def _advance(self, state: StreamState) -> None:
-        """Go on from a state; where it cannot be saved, the batch was not taken."""
+        """Go on from a state. If it cannot be saved, the batch was not taken."""
         every = self._settings.save_every
         _, n_unsaved, place, head = self._kept.value
         if every is not None and place is not None and n_unsaved + 1 >= every:
@@ -595,7 +595,7 @@ class CoresetStream:
             self._kept.value = Standing(state, n_unsaved + 1, place, head)
 
     def _write(self, state: StreamState) -> None:
-        """Write a further state, and go on from it; the one before stays until it is complete."""
+        """Write a further state, and go on from it. The one before stays until it is complete."""
         _, _, place, head = self._kept.value
         assert place is not None  # noqa: S101 - set together
         assert head is not None  # noqa: S101

@@ -32,7 +32,7 @@ def is_date(value: Any) -> bool:
 
 
 def read_date(text: str) -> dt.date:
-    """Return a day, or a time of one, that ISO 8601 text names; a ValueError where it names none.
+    """Return a day, or a time of one, that ISO 8601 text names. A ValueError where it names none.
 
     Examples
     --------

@@ -69,7 +69,7 @@ class MixtureFit:
         Iterations of the best start.
     lower_bound : float
         Weighted mean log-likelihood at the last E step, before the last M step, as in
-        scikit-learn; minus infinity when no iteration was made.
+        scikit-learn. Minus infinity when no iteration was made.
     lower_bounds : ndarray of shape (n_iter,), float64
         The same at every iteration of the best start.
     """
@@ -102,9 +102,9 @@ def fit_mixture(
     Parameters
     ----------
     X : array-like of shape (n, d) or scipy.sparse.csr_array
-        Rows in memory, such as the points of a coreset; finite if their weight is not zero.
+        Rows in memory, such as the points of a coreset. Finite if their weight is not zero.
     sample_weight : array-like of shape (n,), optional
-        Weights that are not negative, ones by default; positive in total. Only their ratios
+        Weights that are not negative, ones by default. Positive in total. Only their ratios
         matter. Rows with less than 1e-200 of the total are left out.
     n_components : int, default=1
         Number of components k, at most the number of distinct rows.
@@ -125,7 +125,7 @@ def fit_mixture(
         Start of the only run, in place of these.
     random_state : int, Generator, RandomState or None, default=None
     judge : callable, optional
-        What the best of several starts is large by, such as the likelihood of other rows; None
+        What the best of several starts is large by, such as the likelihood of other rows. None
         takes the bound. A mixture never wins against one with fewer components whose least
         variance in any direction is that of `reg_covar`.
 
@@ -146,7 +146,7 @@ def fit_mixture(
 
     References
     ----------
-    Dempster, Laird and Rubin (1977); Biernacki, Celeux and Govaert (2003) for short runs.
+    Dempster, Laird and Rubin (1977). Biernacki, Celeux and Govaert (2003) for short runs.
     """
     kind, auto = as_covariance_type(covariance_type), is_choice(n_init, ("auto",))
     k, limit = as_int("n_components", n_components), as_int("max_iter", max_iter, 0)
@@ -205,7 +205,7 @@ def _before_steps(mixture: MixtureModel) -> MixtureFit:
 
 
 def _possible(runs: Sequence[Callable[[], _Found]]) -> list[_Found]:
-    """Return what came of the runs that did not fail; an error where all do."""
+    """Return what came of the runs that did not fail. An error where all do."""
     found, errors = [], []
     for run in runs:
         try:
@@ -250,7 +250,7 @@ def start_mixture(  # noqa: PLR0917 - all of them are always given
 ) -> MixtureModel:
     """Return parameters that EM starts from, of k clusters or rows.
 
-    Rows have the variance `reg_covar` and the weight 1/k each; the first E step then gives the
+    Rows have the variance `reg_covar` and the weight 1/k each. The first E step then gives the
     others to the nearest.
 
     Raises

@@ -34,7 +34,7 @@ class MixtureModel:
     r"""Parameters of :math:`p(x) = \sum_k \pi_k \mathcal N(x; \mu_k, \Sigma_k)`.
 
     Make one with `mixture_from_covariances` or `mixture_from_precisions`, which check the
-    matrices; immutable, picklable, and small enough to be sent to every block.
+    matrices. Immutable, picklable, and small enough to be sent to every block.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ def mixture_from_covariances(
     weights : ndarray of shape (k,), float64
     means : ndarray of shape (k, d), float64
     covariances : ndarray, float64
-        Of the shape that belongs to the type; see `MixtureModel`.
+        Of the shape that belongs to the type. See `MixtureModel`.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def responsibilities(mixture: MixtureModel, X: Points) -> FloatArray:
 def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
     r"""Log-density of every row under the mixture, :math:`\log p(x)`.
 
-    Of shape (n,); minus infinity for a row so far out that the square of its distance overflows.
+    Of shape (n,). Minus infinity for a row so far out that the square of its distance overflows.
     A NaN or an infinity is an `InvalidInputError`.
 
     Examples
@@ -293,7 +293,7 @@ def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
 def assign(mixture: MixtureModel, X: Points) -> IndexArray:
     """Most probable component of every row, the lowest of those that tie.
 
-    Of shape (n,), int64; no array of n x k numbers is formed. A NaN or an infinity is an
+    Of shape (n,), int64. No array of n x k numbers is formed. A NaN or an infinity is an
     `InvalidInputError`.
 
     Examples

@@ -45,7 +45,7 @@ class ComponentMoments:
     weight : ndarray of shape (k,), float64
         :math:`W_k = \sum_i u_i r_{ik}`.
     mean : ndarray of shape (k, d), float64
-        :math:`m_k = \sum_i u_i r_{ik} x_i / W_k`; zeros where the weight is zero.
+        :math:`m_k = \sum_i u_i r_{ik} x_i / W_k`. Zeros where the weight is zero.
     scatter : ndarray, float64
         :math:`\sum_i u_i r_{ik} (x_i - m_k)(x_i - m_k)^T` of shape (k, d, d) for "full", its
         sum over k of shape (d, d) for "tied", its diagonals of shape (k, d) otherwise.
@@ -90,7 +90,7 @@ def expectation(mixture: MixtureModel, X: Points, sample_weight: FloatArray) -> 
 
     References
     ----------
-    Dempster, Laird and Rubin (1977); Lucic, Faulkner, Krause and Feldman (2017) for the
+    Dempster, Laird and Rubin (1977). Lucic, Faulkner, Krause and Feldman (2017) for the
     weights.
     """
     kind = mixture.covariance_type
@@ -185,7 +185,7 @@ def maximisation(
     moments : ComponentMoments
         Of all rows.
     previous : MixtureModel or None
-        Whose mean and covariance a component keeps when no weight is left in it; its own
+        Whose mean and covariance a component keeps when no weight is left in it. Its own
         weight is then zero, so that any would do. None at the start, where every component
         has some.
     reg_covar : float or ndarray of shape (d,)
