@@ -228,7 +228,7 @@ def plot_audit(
 
 
 class _Picture(NamedTuple):
-    """What all panels of a picture share.
+    """The properties that all panels of a picture share.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     Raises
     ------
     StoreError
-        If the file system refused. What stood at `path` is still there.
+        If the file system refused. The former contents of `path` are still there.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def new_file(path: Path) -> Iterator[Path]:
     Raises
     ------
     StoreError
-        If the file system refused. What stood at `path` is still there.
+        If the file system refused. The former contents of `path` are still there.
 
     Examples
     --------

@@ -94,7 +94,7 @@ class Block:
         Parameters
         ----------
         key : hashable
-            What is found, and all that it depends on beside the rows.
+            The finding, and all that it depends on beside the rows.
         find : callable
             Who asks meanwhile waits.
 
@@ -257,9 +257,9 @@ class BlockSchema:
     ----------
     n_features : int
     dtype : numpy.dtype
-        Of the rows as stored. Becomes float32 or float64, see `promoted_dtype`.
+        Dtype of the rows as stored. It becomes float32 or float64, see `promoted_dtype`.
     on_invalid : {"raise", "drop"}
-        What becomes of rows with NaN or infinity.
+        How to treat rows with NaN or infinity.
     class_weight : tuple of (label, float)
         Factors of the weights of rows, by their labels. One for all others.
     text_labels : bool or None

@@ -22,7 +22,7 @@ class Box:
     dims : tuple of str
         Names of the dimensions.
     starts, lengths : tuple of int
-        Where the block begins along each, and how long it is.
+        Start and length of the block along each dimension.
     shape : tuple of int
         Of the whole array.
     """

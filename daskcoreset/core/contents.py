@@ -44,7 +44,7 @@ class GroupContents:
     attributes : mapping of str to JSON
         Attributes without the header.
     kind : str
-        What the group is.
+        Kind of the group.
     schema_version : int
         Version of its layout.
     """
@@ -98,7 +98,7 @@ class GroupContents:
 
     @cached_property
     def digest(self) -> str:
-        """What tells the contents from any others: kind, version, names, attributes and bits."""
+        """Digest of the contents: kind, version, names, attributes and bits."""
         header = self.header(complete=False)
         names = sorted(self.arrays)
         described = [header, self.attributes, {name: self.dims[name] for name in names}]

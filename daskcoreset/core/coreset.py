@@ -268,7 +268,7 @@ class Coreset(WeightedPoints):
         How the coreset was made, such as ``method``, ``seed``, ``n`` and ``versions``. A read-only
         copy is kept.
     coordinates : mapping of str to ndarray of shape (m,), default empty
-        Where each row lies in labelled data, such as its time, latitude and longitude. Numbers,
+        Position of each row in labelled data, such as its time, latitude and longitude. Numbers,
         dates (those of cftime too), text, None, and periods, intervals and times of pandas.
 
     Raises

@@ -147,7 +147,7 @@ def in_time(
     standing : callable
         Says where the work stands.
     remedy : str
-        What to do but wait longer.
+        Remedy beside waiting longer.
 
     Raises
     ------

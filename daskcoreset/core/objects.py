@@ -189,9 +189,9 @@ def clear_errors(name: str, done: str) -> Iterator[None]:
     Parameters
     ----------
     name : str
-        What messages call the place.
+        Name of the place in messages.
     done : str
-        What could not be done, such as "read".
+        The operation that failed, such as "read".
     """
     from obstore.exceptions import (
         BaseError,
@@ -252,7 +252,7 @@ class ObjectFolder:
     ----------
     store : obstore.store.ObjectStore
     name : str
-        What messages call it, without secrets.
+        Name in messages, without secrets.
     """
 
     def __init__(self, store: ObjectStore, name: str) -> None:
@@ -433,7 +433,7 @@ def find_folder(
     Parameters
     ----------
     argument : str
-        What an error calls the location.
+        Name of the location in errors.
     location : path, str or zarr.abc.store.Store
     storage_options : mapping, optional
         As in `connect`. Only the URL of an object store has some.

@@ -65,7 +65,7 @@ def unpack(data: bytes, name: str) -> MemoryStore:
     ----------
     data : bytes
     name : str
-        What an error calls it.
+        Name in errors.
 
     Raises
     ------

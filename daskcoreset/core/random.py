@@ -103,7 +103,7 @@ def stream(seed: int, stage: Stage, block: int = 0, fold: int = 0) -> np.random.
     seed : int
         Root seed, as returned by `resolve_seed`.
     stage : Stage
-        What the numbers are for.
+        Purpose of the numbers.
     block : int, default=0
         Number of the row block; 0 for work done at the root.
     fold : int, default=0

@@ -382,7 +382,7 @@ def calibrate_classes(
     class_weights : ndarray of shape (n_classes,), float64
         :math:`U_c`.
     targets : mapping of str to callable
-        What makes the targets, by their names. Called for those that are tried.
+        Functions that make the targets, by their names. Called for those that are tried.
     ladder : sequence of tuples of names
         Sets of targets, in the order in which they are tried. The first one holds all that is
         wanted. Where none can be met, a part of the way is gone, and in the last resort none.

@@ -54,7 +54,7 @@ def write_group(
     Parameters
     ----------
     store : str, path-like, zarr Store or StorePath
-        Where the group goes. Missing parent directories are made.
+        Place of the group. Missing parent directories are made.
     arrays : mapping of str to ndarray
         Arrays of any shape. Booleans, integers, floats up to 64 bits, complex up to 128
         bits, and strings (fixed width or `numpy.dtypes.StringDType` without a missing
@@ -64,7 +64,7 @@ def write_group(
     attributes : mapping of str to JSON
         Attributes of the group, without NaN or infinity, which JSON does not have.
     kind : str
-        What the group is. Only the same kind reads or overwrites it.
+        Kind of the group. Only the same kind reads or overwrites it.
     schema_version : int
         Version of the layout, 1 or more.
     overwrite : bool, default=False
@@ -132,7 +132,7 @@ def read_group(
     Parameters
     ----------
     store : str, path-like, zarr Store or StorePath
-        Where the group is.
+        Place of the group.
     kind : str
         The kind it must be of.
     schema_version : int

@@ -145,7 +145,7 @@ def how_to_select(
     found, expected : sequence of str
         Names of columns, which differ.
     owner : str
-        What has those expected.
+        The object with the expected columns.
     selection : str or None
         How columns of X are selected in Python, with braces in place of the list of names. None
         where there is no way.

@@ -27,7 +27,7 @@ def clone_after(arrays: list[Any], broadcast: Any, seed: str) -> list[Any]:
     ----------
     arrays : list of dask.array.Array
     broadcast : Lazy or object
-        What to wait for. The arrays themselves come back when it is not lazy.
+        The value to wait for. The arrays themselves come back when it is not lazy.
     seed : str
         Of the fresh keys: the same arrays and seed give the same keys.
 

@@ -278,7 +278,7 @@ def map_reduce(
         ``merge(first, second)`` of neighbouring values, in the order of the blocks.
         Associative and picklable.
     broadcast : object, optional
-        What every block needs to know, such as coefficients. It travels once to every worker,
+        Values for every block, such as coefficients. They travel once to every worker,
         where a field of `work` would travel with every task.
     then : callable, optional
         ``then(value)`` of what was merged is what comes back: made on the worker that has it, where

@@ -1,6 +1,6 @@
 """Row blocks of ``(X, y, sample_weight)``, from anything array-like.
 
-What Dask already holds stays a Dask collection, its chunks merged, split or grouped.
+Data that Dask already holds stay a Dask collection, its chunks merged, split or grouped.
 Everything else becomes tasks that read their own rows (`daskcoreset.inputs.sources`). Nothing is
 computed and no row is read here.
 """
@@ -60,7 +60,7 @@ class BlockSpec:
     ----------
     block_index : int
     loaders : dict of str to Loader
-        Of the parts that are not Dask collections, by their names.
+        Loaders of the parts that are not Dask collections, by their names.
     start : int or None
         Number of the first row. None where Dask does not know it.
     size : int or None
@@ -140,14 +140,14 @@ class RowBlocks:
     stored_bytes : int or None
         Bytes of all parts once decoded. None when the number of rows is unknown.
     name : str or None
-        Where the rows come from.
+        Origin of the rows.
     columns : tuple of str or None
     are_views : bool
         Whether blocks are views of what is in memory already.
     in_process : bool
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
-        What decodes the chunks of X, where they are those of a Zarr array.
+        The decoder of the chunks of X, if it is a Zarr array.
     memory_bytes : int
         Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     cube : Cube or None
@@ -279,7 +279,7 @@ def row_blocks(
         Rows per block. "auto" keeps the chunks of a store or Dask array where they are
         reasonable (8 to 256 MiB) and aims at 32 MiB otherwise.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity. None drops the masked cells of xarray objects
+        How to treat rows with NaN or infinity. None drops the masked cells of xarray objects
         with ``sample_dims``, and raises for all else.
     allow_empty : bool, default=False
         Whether there may be no rows. They are one block then.
@@ -370,7 +370,7 @@ def known_blocks(
     known : sequence of str or None
         Columns that are wanted, where they have names.
     owner : str
-        What has them, for the error.
+        Their owner, for the error.
     X, y, sample_weight, **options
         As in `daskcoreset.inputs.blocks.row_blocks`.
 

@@ -60,7 +60,7 @@ def flattened(
     parts : sequence of array-like
         The cells of every variable in the block.
     lengths : sequence of int
-        Of the block, along the sample dimensions.
+        Lengths of the block along the sample dimensions.
     flat : bool
         Whether there is one column, and a vector is wanted.
     """

@@ -391,7 +391,7 @@ def refuse_cube(taker: str, X: Any) -> None:
     Parameters
     ----------
     taker : str
-        What takes no cube, for the error.
+        The function that takes no cube, for the error.
     X : object
         As a caller passed it; what is no xarray object of several dimensions passes.
     """

@@ -1,4 +1,4 @@
-"""What a source that changes consists of: parts with names, and stamps that tell when they change.
+"""The parts of a source that changes: parts with names, and stamps that tell when they change.
 
 A part is a row block of a Zarr array, or a file of a folder, a glob or a list. Its
 name says where it stands in the source, and nothing of when it came. Its stamp changes whenever
@@ -46,7 +46,7 @@ class SourcePart:
     Attributes
     ----------
     name : str
-        Where it stands: the path of a file, or the number of a row block.
+        Its position: the path of a file, or the number of a row block.
     stamp : str
         Another one whenever the rows may be others.
     data : callable
@@ -70,7 +70,7 @@ class SourceState:
     kind : str
         "array" or "files".
     name : str
-        What it is told from other sources by, without secrets.
+        Name that identifies the source, without secrets.
     parts : tuple of SourcePart
         In the order of the rows.
     mark : str or None

@@ -114,7 +114,7 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
     ----------
     array : h5py.Dataset or Hdf5Array
     missing_chunks : {"raise", "fill"}, default="raise"
-        What becomes of chunks that were never written, as of Zarr arrays. So it is of arrays
+        How to treat chunks that were never written, as for Zarr arrays. So it is of arrays
         without chunks of which nothing was written. Virtual data sets and those whose values lie
         in other files are read as HDF5 reads them.
     """

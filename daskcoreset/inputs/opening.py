@@ -62,9 +62,9 @@ class OpenedData(NamedTuple):
     columns : tuple of str or None
         Names of the features.
     name : str or None
-        Where X comes from.
+        Origin of X.
     remarks : tuple of str
-        What the user is warned of.
+        Warnings for the user.
     """
 
     arrays: dict[str, Any]

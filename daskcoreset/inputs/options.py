@@ -24,7 +24,7 @@ class ReadOptions:
     columns : sequence of str or None
         Features to read, in this order. None reads all.
     missing_chunks : {"raise", "fill"}
-        What a chunk of a Zarr array is that is not stored: an error, or the fill value.
+        How to treat a chunk that a Zarr array does not store: an error, or the fill value.
     sample_dims, feature_dims : tuple of str, or None
         Dimensions of an xarray object whose cells are rows, and those whose cells are columns.
     unit_length : bool

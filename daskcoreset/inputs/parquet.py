@@ -58,7 +58,7 @@ class ArrowTable(Table):
     Attributes
     ----------
     path : str
-        What errors and provenance call it.
+        Name in errors and the provenance.
     names : list of str
     index : set of str
         Columns that are an index of pandas or Dask.
@@ -508,7 +508,7 @@ class _RowGroup(Piece):
     path, filesystem
         As pyarrow takes them.
     name : str
-        Of the file, without secrets.
+        Name of the file, without secrets.
     footer : str
         Digest of the footer of the file.
     group : int

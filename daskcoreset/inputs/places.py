@@ -68,7 +68,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """What messages and provenance call it: without secrets."""
+        """Name in messages and the provenance, without secrets."""
         return clean_url(self.url) if self.url else self.path
 
     @property
@@ -148,8 +148,8 @@ class Place:
 def options_for(url: str, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the options of a file system, with those that the library has other defaults for.
 
-    That of S3 tries five times to connect, with seconds between, where no server is. By itself, s3fs
-    repeats what a server that is there does not answer. What the user says counts.
+    For S3 it tries five times to connect, with seconds between, if there is no server. By itself,
+    s3fs repeats requests that an existing server does not answer. Options of the user come first.
     """
     if not url.lower().startswith(("s3://", "s3a://")) or "AWS_MAX_ATTEMPTS" in os.environ:
         return options
@@ -513,7 +513,7 @@ class Layout(NamedTuple):
     shape : tuple of int
     dtype : numpy.dtype
     rest : object
-        What must be the same: a digest of codecs, the order in memory, where the first byte is.
+        The part that must be equal, such as a digest of codecs or the position of the first byte.
     """
 
     shape: tuple[int, ...]
@@ -527,7 +527,7 @@ def check_seen(name: str, opened: Layout, found: Layout) -> None:
     Parameters
     ----------
     name : str
-        Of the array, without secrets.
+        Name of the array, without secrets.
     opened, found : Layout
 
     Examples

@@ -45,7 +45,7 @@ class Source:
     pieces : tuple of int or None
         The same where not equally many rows are stored together: how many in each piece.
     name : str or None
-        Where the rows come from, for the provenance.
+        Origin of the rows, for the provenance.
     columns : tuple of str or None
         Names of the features, where they have names.
     in_memory : bool
@@ -55,7 +55,7 @@ class Source:
     in_process : bool
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
-        What decodes the chunks of a Zarr array.
+        Decoder of the chunks of a Zarr array.
     take : callable or None
         ``take(rows)`` returns rows by increasing numbers, of what is opened once for all of them.
         None if ranges of rows are read one by one.
@@ -99,7 +99,7 @@ class Source:
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
 
-        What is stored together stays together, however large: a compressed chunk is
+        Data that are stored together stay together, however large: a compressed chunk is
         decoded whole for each piece of it, so splitting would cost time and save nothing.
         """
         if self.pieces is None:
@@ -178,7 +178,7 @@ class Table(ABC):
     ----------
     path : str
     names : list of str
-        Of the columns.
+        Names of the columns.
     index : set of str
         Columns that are no features unless they are named.
     """

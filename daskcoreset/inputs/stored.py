@@ -46,7 +46,7 @@ class StoredArray:
     array : zarr.Array
         Of a store that every process finds by the same, absolute path.
     missing_chunks : {"raise", "fill"}
-        What a chunk that is not stored is: an error, or the fill value. Of an array without a
+        How to treat a chunk that is not stored: an error, or the fill value. Of an array without a
         fill value (null, in format 2) it is always an error. So is a store that is not there.
     metadata : str or None
         Digest of the metadata that were seen when the array was opened. None where Zarr finds
@@ -358,7 +358,7 @@ def filled_regions(
     ----------
     values : ndarray
     bounds : list of (int, int)
-        Where the values are in the array.
+        Position of the values in the array.
     chunks : tuple of int
         Lengths of chunks.
     fill : object

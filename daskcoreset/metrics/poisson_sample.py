@@ -119,7 +119,7 @@ class SampleDesign:
     cells : Cells
         By which rows are scored.
     shares : ndarray of shape (n_solutions,), float64
-        What a unit of the cost of every solution adds to the score of a row.
+        Contribution of a unit of the cost of every solution to the score of a row.
     size : int
         Expected rows of the sample.
     weight : float

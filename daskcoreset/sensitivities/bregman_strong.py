@@ -47,7 +47,7 @@ class BregmanCells:
         :math:`\sum_x u(x)\, (x_j - c_j)^2` by column, while A, which is diagonal then, is not
         known. Else (k, 1), :math:`\sum_x u(x)\, d_A(x, c)`.
     spread : BregmanStatistics or None
-        Of the rows, while A depends on them.
+        Statistics of the rows, while A depends on them.
     metric : SquaredEuclidean or SquaredMahalanobis, or None
         The distance. None while it depends on the data.
     """

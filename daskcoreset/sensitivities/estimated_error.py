@@ -43,7 +43,7 @@ class Fitted(NamedTuple):
     Attributes
     ----------
     constant : float
-        What its cost has beside the losses.
+        The part of its cost beside the losses.
     losses : ndarray of shape (k,), float64
         Of every candidate, for a weight of one.
     typical : float

@@ -66,7 +66,7 @@ class LogisticPilot:
     Attributes
     ----------
     moments : LabelledScatter
-        Of all rows, from the first read.
+        Moments of all rows, from the first read.
     classes : ndarray of shape (K,)
         Sorted labels.
     n_rows : int
@@ -109,7 +109,7 @@ class LogisticSums(NamedTuple):
     Attributes
     ----------
     pilot : LogisticPilot
-        Of the fold before.
+        Summary of the fold before.
     losses : ndarray of shape (p,), float64
         Weighted sums of the losses.
     slopes : ndarray of shape (p, d + 1), float64

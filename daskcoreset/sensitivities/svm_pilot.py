@@ -108,7 +108,7 @@ class PilotSolution:
     bound : float
         Lower bound of the cost of the pilot in any problem.
     opt : float
-        What Lemma 2 calls opt.
+        The opt of Lemma 2.
     radius : float
         Typical length of an entry of a row, which the entry of one for the intercept is
         compared with.
@@ -156,7 +156,7 @@ class PilotSums(NamedTuple):
     Attributes
     ----------
     rough : PilotSolution
-        Of the fold before.
+        Summary of the fold before.
     weights : ndarray of shape (k,), float64
         :math:`U(P_i)`.
     shifts : ndarray of shape (k, d), float64

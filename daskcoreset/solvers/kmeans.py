@@ -434,7 +434,7 @@ def hartigan(
     weights : ndarray of shape (m,), float64
         Positive.
     centers : ndarray of shape (k, d), float64
-        Where Lloyd's steps ended.
+        Centers at which Lloyd's steps ended.
     max_iter : int
         Passes over the rows at most.
     tol : float

@@ -213,7 +213,7 @@ class ActiveOptions:
     Attributes
     ----------
     C : float
-        Of the squared hinge loss on the core set. Infinite for a hard margin.
+        Weight of the squared hinge loss on the core set. Infinite for a hard margin.
     fallback : float or None
         The C from the first contradiction on. None to raise an error.
     """
@@ -386,7 +386,7 @@ class ActiveMargin:
     n_labels : int
         Labels paid for.
     n_labels_by_phase : dict of str to int
-        What they were for: "seeding", "querying", "verifying".
+        Their purposes: "seeding", "querying", "verifying".
     certificate : Certificate
     stopped : str
         "verified"; "max_labels"; "exhausted" (every row has a label); "stalled" (with a finite

@@ -510,7 +510,7 @@ class ViolatorQuery:
     starts : dict of int to int
         Number of the first row of every block.
     center : ndarray of shape (d,), float64, or None
-        Where R is measured from. None for the origin.
+        The point from which R is measured. None for the origin.
     measure : bool
         Whether to measure R.
     """

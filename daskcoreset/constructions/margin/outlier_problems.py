@@ -361,7 +361,7 @@ class SharedProblems:
             Their states are set. Those that are open at the end ran out of passes.
         max_passes : int
         draws : Draws or None, default=None
-            What the random subsets are. Problems on them are given up as soon as they cannot be
+            The random subsets. Problems on them are given up as soon as they cannot be
             better than the best candidate.
         """
         # One read a turn, whatever the number of problems: each returns its own worst rows, and the

@@ -107,7 +107,7 @@ class BatchProblem(StructuredProblem, ABC):
             Rows of all examples.
         labels : ndarray of shape (n,), int64, or None
         starts : ndarray of shape (q + 1,), int64
-            Where each example begins, and n.
+            Start of each example, and n.
 
         Returns
         -------

@@ -173,7 +173,7 @@ class FirstRead:
     Attributes
     ----------
     rows : SelectedRows
-        Of each class a few.
+        A few rows of each class.
     n_used : int
         Rows with a positive weight.
     """

@@ -40,7 +40,7 @@ class Examples:
         All their rows.
     labels : ndarray of shape (n,), int64
     starts : ndarray of shape (q + 1,), int64
-        Where each begins. The last entry is n.
+        Start of each example. The last entry is n.
     first_rows : ndarray of shape (q,), int64
         The first row of each, with the `mark` of its block.
     """
@@ -242,7 +242,7 @@ def run_numbers(groups: Any, n_rows: int) -> IndexArray:
     groups : array-like of shape (n,)
         Values of any kind.
     n_rows : int
-        What n must be.
+        The expected n.
 
     Returns
     -------
@@ -459,7 +459,7 @@ def solve_triples(
     hard : HardMargin
         Its margin is with slacks.
     slacks : dict of int to float
-        What each example gains by its slack. Empty for an infinite C.
+        The gain of each example by its slack. Empty for an infinite C.
 
     Raises
     ------
@@ -528,8 +528,8 @@ class StructuredMargin:
     Attributes
     ----------
     w : ndarray of shape (D,), float64
-        Of length one. With a finite C less, for the slacks of core examples are coordinates of
-        the same vector.
+        Unit vector. With a finite C it is shorter, because the slacks of core examples are
+        coordinates of the same vector.
     margin : float
         On the core set: no separator has more on all data.
     data_margin : float

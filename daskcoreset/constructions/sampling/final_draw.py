@@ -69,7 +69,7 @@ class Selection:
     complete : bool
         Whether these are all rows with their own weights.
     facts : dict
-        What belongs into the provenance of how they were drawn.
+        Facts on the draw for the provenance.
     held_out : HeldOut or None, default=None
         Candidates that were not drawn, where they were asked for and are there.
     """

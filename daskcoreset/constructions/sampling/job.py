@@ -247,7 +247,7 @@ class DataFacts:
     weight : float
         Total weight of the rows that it stands for.
     source : str or None
-        Where they come from.
+        Their origin.
     columns : tuple of str or None
     metric : {"euclidean", "cosine"}
     keys : mapping of str to str
@@ -291,7 +291,7 @@ def make_coreset(
     size : int
         Rows that were asked for.
     facts : dict
-        What else is known: how the rows were drawn, and of which summary.
+        Further facts: how the rows were drawn, and of which summary.
     n_clusters : int or None
         Clusters that the coreset is for, where the method does not say.
     normalize : bool

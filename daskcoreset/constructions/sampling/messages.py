@@ -26,7 +26,7 @@ class Candidates:
     rows : Block
         The rows, in the order of the draws.
     probability : ndarray of shape (k,), float64
-        Of inclusion (systematic), or per draw (multinomial).
+        Probability of inclusion (systematic), or per draw (multinomial).
     target : float
         Rows requested of the block. Infinite where it gave all that have a score, so
         that nothing was left to chance.

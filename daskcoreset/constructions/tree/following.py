@@ -207,13 +207,13 @@ class Refresh:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What has to be done to bring a tree to a state of its source.
+    """The work that brings a tree to a state of its source.
 
     Attributes
     ----------
     state : SourceState
     record : SourceRecord
-        Of the source when all is done.
+        Record of the source when all is done.
     to_read : list of SourcePart
     removed : tuple of str
         Leaves without a part.

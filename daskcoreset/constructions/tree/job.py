@@ -48,7 +48,7 @@ class Settings:
     n_clusters : int or None
         Clusters that the coresets are for, if the construction does not say.
     on_invalid : {"raise", "drop"}
-        Of a stream or a stored tree.
+        How a stream or a stored tree treats rows with NaN or infinity.
     normalize : bool
         Whether coresets of a stream or a stored tree are normalised.
     split_every : int
@@ -262,7 +262,7 @@ def concatenate_parts(
     parts : sequence of WeightedPoints
         At least one; of several, empty ones are left out.
     starts : sequence of int, optional
-        What is added to the row numbers of each part.
+        The numbers added to the row numbers of each part.
 
     Examples
     --------

@@ -335,7 +335,7 @@ def _listed(leaves: Any) -> list[Any]:
 
 
 class LeafRows(NamedTuple):
-    """What was read of a leaf.
+    """The data of a leaf that were read.
 
     Attributes
     ----------

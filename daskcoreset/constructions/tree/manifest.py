@@ -122,7 +122,7 @@ class Manifest:
     Attributes
     ----------
     place : Place
-        Where the tree is kept.
+        The place of the tree.
     head : Head
         The version that it is. For a change that is not written yet, the one before.
     version : int
@@ -131,7 +131,7 @@ class Manifest:
     nodes : dict of str to (int, int)
         Version in which a node was written, and its index there, by its name.
     digests : dict of str to str
-        What tells the contents of a node from any others, by its name.
+        Digest of the contents of each node, by its name.
     next_uid : int
         The next leaf's own number.
     schema : RowSchema or None

@@ -1,4 +1,4 @@
-"""Where a stream or a stored tree is kept, apart from what it keeps there.
+"""The place of a stream or a stored tree, apart from its contents.
 
 A `Place` holds settings, which are made once, and numbered versions. A version is added whole or
 not at all, right after the one before it, and by one writer. Its members are Zarr groups, which
@@ -43,7 +43,7 @@ class Layout:
     Attributes
     ----------
     kind : str
-        What its Zarr group is.
+        Kind of its Zarr group.
     part : str
         Folder of its versions.
     """
@@ -72,7 +72,7 @@ class Head:
 
     @property
     def link(self) -> dict[str, str]:
-        """What the version after it says of those before."""
+        """The record of earlier versions in the version after it."""
         return {"settings": self.settings, "previous": self.digest}
 
     def followed_by(self, digest: str) -> Head:
@@ -148,13 +148,13 @@ def _check_newest(
 
 
 class Unmade(NamedTuple):
-    """What the first commit makes a place of.
+    """The settings that the first commit makes a place of.
 
     Attributes
     ----------
     settings : GroupContents
     remedy : str
-        What to do if something else is there by then.
+        Remedy if something else is there by then.
     overwrite : bool
         Whether what is there is replaced.
     replaced : Head or None
@@ -176,11 +176,11 @@ class Place(ABC):
     @property
     @abstractmethod
     def path(self) -> Path | str:
-        """Where it is: a path, or a URL without secrets."""
+        """A path, or a URL without secrets."""
 
     @property
     def name(self) -> str:
-        """What messages and provenance call it."""
+        """Name in messages and the provenance."""
         return str(self.path)
 
     def is_same(self, other: Place) -> bool:
@@ -268,11 +268,11 @@ class Place(ABC):
         ----------
         settings : GroupContents
         remedy : str
-            What to do if something is there.
+            Remedy if something is there.
         head : Head, optional
             What the first version follows, by `begin`.
         members : Members, optional
-            Of the first version.
+            Members of the first version.
         overwrite : bool, default=False
             Whether to replace a place of this kind that is there.
         replaced : Head, optional

@@ -69,7 +69,7 @@ _MEMBER = re.compile(r"(?P<version>\d{12})/(?P<name>[a-z]+)-(?P<id>[0-9a-f]+)\.z
 
 @dataclass(frozen=True)
 class Root:
-    """What lies at the root of a place.
+    """The object at the root of a place.
 
     Attributes
     ----------
@@ -443,7 +443,7 @@ def place_at(
     Parameters
     ----------
     argument : str
-        What an error calls the location.
+        Name of the location in errors.
     location : path, str or zarr.abc.store.Store
     layout : Layout
     storage_options : mapping, optional

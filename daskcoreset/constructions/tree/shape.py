@@ -58,7 +58,7 @@ def shape_of(numbers: Sequence[int], names: Sequence[str]) -> Part:
     numbers : sequence of int
         Increasing. At least one.
     names : sequence of str
-        Of the leaves, all different.
+        Names of the leaves, all different.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def shape_by_keys(keys: Sequence[str], names: Sequence[str]) -> Part:
     keys : sequence of str
         All different. At least one.
     names : sequence of str
-        Of the leaves, all different.
+        Names of the leaves, all different.
 
     Examples
     --------

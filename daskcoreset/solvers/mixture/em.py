@@ -125,7 +125,7 @@ def fit_mixture(
         Start of the only run, in place of these.
     random_state : int, Generator, RandomState or None, default=None
     judge : callable, optional
-        What the best of several starts is large by, such as the likelihood of other rows. None
+        Criterion for the best of several starts, such as the likelihood of other rows. None
         takes the bound. A mixture never wins against one with fewer components whose least
         variance in any direction is that of `reg_covar`.
 

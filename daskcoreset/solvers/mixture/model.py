@@ -134,7 +134,7 @@ def mixture_from_covariances(
     weights : ndarray of shape (k,), float64
     means : ndarray of shape (k, d), float64
     covariances : ndarray, float64
-        Of the shape that belongs to the type. See `MixtureModel`.
+        Array of the shape that belongs to the type. See `MixtureModel`.
 
     Returns
     -------
@@ -275,8 +275,8 @@ def responsibilities(mixture: MixtureModel, X: Points) -> FloatArray:
 def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
     r"""Log-density of every row under the mixture, :math:`\log p(x)`.
 
-    Of shape (n,). Minus infinity for a row so far out that the square of its distance overflows.
-    A NaN or an infinity is an `InvalidInputError`.
+    The result has shape (n,). It is minus infinity for a row whose squared distance overflows. A
+    NaN or an infinity is an `InvalidInputError`.
 
     Examples
     --------
@@ -293,8 +293,8 @@ def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
 def assign(mixture: MixtureModel, X: Points) -> IndexArray:
     """Most probable component of every row, the lowest of those that tie.
 
-    Of shape (n,), int64. No array of n x k numbers is formed. A NaN or an infinity is an
-    `InvalidInputError`.
+    The result has shape (n,), int64. No array of n x k numbers is formed. A NaN or an infinity is
+    an `InvalidInputError`.
 
     Examples
     --------
