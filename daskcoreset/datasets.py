@@ -287,7 +287,7 @@ class _Mixture:
     centers, spreads : ndarray of shape (k, d) and (k,), float64
         With outliers one more than there are clusters.
     shares : ndarray of shape (k,)
-        Shares of the clusters among the rows that are no outliers. They sum to one.
+        Shares of the clusters among the rows that are not outliers. They sum to one.
     dtype : dtype
     outliers : float, default=0.0
     dof : float, default=inf

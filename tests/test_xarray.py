@@ -538,9 +538,9 @@ def test_predict__another_variable_than_was_fitted_warns() -> None:
     rows = cube.t2m.coreset.build(50, feature_dims="time", random_state=0)
     for model in (regions, CoresetKMeans(3, random_state=0).fit(rows)):
         for X in (cube.u10, cube[["u10"]], cube.u10.chunk()):
-            with pytest.warns(CoresetWarning, match="'u10', and the model was fitted on 't2m'"):
+            with pytest.warns(CoresetWarning, match="'u10', but the model was fitted on 't2m'"):
                 model.predict(X)
-        with pytest.warns(CoresetWarning, match="'u10', and the model was fitted on 't2m'"):
+        with pytest.warns(CoresetWarning, match="'u10', but the model was fitted on 't2m'"):
             model.score(cube.u10)
         for X in (cube.t2m, cube, cube.u10.rename("t2m"), cube.t2m.rename(None)):
             model.predict(X)

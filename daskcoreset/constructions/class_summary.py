@@ -83,7 +83,7 @@ def summarise_classes(
     Raises
     ------
     InvalidInputError
-        If there are no labels, a label is not finite, there are more than 10,000 of them, or
+        If labels are missing, a label is not finite, there are more than 10,000 of them, or
         all weights are zero.
 
     Examples

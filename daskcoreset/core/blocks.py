@@ -134,7 +134,7 @@ class Block:
         )
 
     def all_rows(self) -> Block:
-        """Return the block with its rows numbered, in memory of its own."""
+        """Return the block with its rows numbered, in new memory."""
         return self if self.rows is not None else self.take(np.arange(len(self)))
 
     def numbered(self) -> Block:
@@ -810,7 +810,7 @@ def find_unusable_row(
     columns: Sequence[str] | None = None,
     name: str = "X",
 ) -> InvalidRow | None:
-    r"""Return the first row whose squared distances overflow or are no numbers, or None.
+    r"""Return the first row whose squared distances overflow or are not numbers, or None.
 
     That is a row with NaN or infinity; or one of positive weight with a value x such that
     :math:`U d x^2` is beyond float64, U the weight of all the rows or one, if that is more.

@@ -274,7 +274,7 @@ class Coreset(WeightedPoints):
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`. Also if there are no rows, or if ``m``, ``n``, ``d`` or ``columns``
+        As in `WeightedPoints`. Also if rows are missing, or if ``m``, ``n``, ``d`` or ``columns``
         of the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`. Also if the provenance is not plain JSON.
@@ -654,7 +654,7 @@ class Coreset(WeightedPoints):
         Raises
         ------
         InvalidInputError
-            If there is no row at a position, or no data to read from.
+            If a position is out of range, or data to read from are missing.
 
         Examples
         --------

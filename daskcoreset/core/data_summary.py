@@ -102,7 +102,7 @@ class DataSummary:
         Raises
         ------
         InvalidInputError
-            The build had no y, or labels that are no numbers; or alpha is negative.
+            The build had no y, or labels that are not numbers, or alpha is negative.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class DataSummary:
         Raises
         ------
         InvalidInputError
-            The build had no y, or labels that are no numbers; or alpha is negative.
+            The build had no y, or labels that are not numbers, or alpha is negative.
 
         Examples
         --------

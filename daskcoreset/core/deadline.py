@@ -137,7 +137,7 @@ def in_time(
 ) -> T:
     """Return what `work` returns, or raise an error as soon as the deadline has passed.
 
-    With a deadline the work runs in a thread of its own, in a copy of the context. A thread cannot
+    With a deadline the work runs in its own thread, in a copy of the context. A thread cannot
     be ended: one that waits for a server is left behind, and keeps no program from its end.
 
     Parameters

@@ -288,7 +288,7 @@ def unit_rows(points: Points) -> tuple[Points, FloatArray]:
         A copy, of the same dtype. Rows whose length is one, to rounding, are as they were, so that
         to do it twice changes nothing; so are rows of zeros, and rows with NaN or infinity.
     lengths : ndarray of shape (n,), float64
-        Lengths of the rows as given. NaN where a value is no number or infinite.
+        Lengths of the rows as given. NaN where a value is NaN or infinite.
 
     Examples
     --------

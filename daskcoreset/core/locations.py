@@ -23,7 +23,7 @@ _FILE = re.compile(r"(?:file|local):(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOT
 
 
 def locate(name: str, location: Any) -> Path | str:
-    """Return the absolute path of a place on a local disk, or a URL of another kind as it is.
+    """Return the absolute path of a place on a local disk, or a URL of another kind unchanged.
 
     "~" is expanded, and a ``file://`` URL becomes its path. Links on the way to the place are
     followed, so that a store may lie on another disk.
@@ -137,7 +137,7 @@ def scheme_of(text: str) -> str | None:
 
 
 def clean_url(url: str) -> str:
-    """Return a URL without user, password, query and fragment. A path as it is.
+    """Return a URL without user, password, query and fragment. A path is returned unchanged.
 
     Examples
     --------

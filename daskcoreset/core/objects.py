@@ -273,7 +273,7 @@ class ObjectFolder:
         Raises
         ------
         StoreError
-            If there is no bucket.
+            If the bucket does not exist.
         """
         import obstore
         from obstore.exceptions import NotFoundError

@@ -187,7 +187,7 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     Raises
     ------
     InvalidInputError
-        If there are no parts, or they do not fit together.
+        If `parts` is empty, or the parts do not fit together.
 
     Examples
     --------

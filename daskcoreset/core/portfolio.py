@@ -55,7 +55,7 @@ class Portfolio(Mapping[str, Coreset]):
     Raises
     ------
     InvalidInputError
-        If there are no members, a name is empty, or features differ.
+        If `members` is empty, a name is empty, or features differ.
     InvalidTypeError
         If a name is not text, a member is not a coreset, or another argument has a wrong type.
 
@@ -116,7 +116,7 @@ class Portfolio(Mapping[str, Coreset]):
         Raises
         ------
         KeyError
-            There is none of this name. The message lists those that there are.
+            The name is unknown. The message lists those that there are.
         """
         try:
             return self.members[name]

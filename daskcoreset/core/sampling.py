@@ -1,4 +1,4 @@
-"""Quotas, systematic and independent draws, raking of weights, and stratified samples."""
+"""Quotas, systematic and independent draws, calibration of weights, and stratified samples."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def calibrate_classes(
     *,
     kept: Mapping[str, Callable[[], Iterable[Target]]] | None = None,
 ) -> Calibrated:
-    """Scale weights to class totals, and rake them to the first set of targets that can be met.
+    """Scale weights to class totals, and calibrate them to the first targets that can be met.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ def rake(
     class_weights: FloatArray,
     part: float = 1.0,
 ) -> Calibrated | None:
-    r"""Rake weights to totals, within classes whose weights stay as they are.
+    r"""Calibrate weights to totals, within classes whose weights stay as they are.
 
     Parameters
     ----------
@@ -648,7 +648,7 @@ class StratifiedReservoir:
         return replace(self, keys=self.keys[first], rows=self.rows.take(first))
 
     def stand_ins(self, size: int) -> FloatArray:
-        """Weights of the first `size` rows that stand for all rows of the class.
+        """Weights of the first `size` rows that represent all rows of the class.
 
         They add up to its weight.
 
@@ -663,7 +663,7 @@ class StratifiedReservoir:
 
 
 class StratifiedSample(NamedTuple):
-    """A sample stratified by class, with weights that stand for all rows.
+    """A sample stratified by class, with weights that represent all rows.
 
     Attributes
     ----------

@@ -153,7 +153,7 @@ def read_group(
         If the group is missing, incomplete, of another kind or version, or differs in any
         bit of its arrays, names or attributes from what was written.
     InvalidTypeError
-        If `store` is none of the accepted types.
+        If `store` has an unknown type.
 
     Examples
     --------

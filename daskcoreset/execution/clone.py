@@ -1,4 +1,4 @@
-"""Copies of Dask arrays for a second read, by tasks of their own.
+"""Copies of Dask arrays for a second pass, by separate tasks.
 
 Two passes that share their reads in one graph make the scheduler hold every block of the
 first until the second has used it: the whole array.

@@ -91,7 +91,7 @@ def _next(steps: Steps[Any], answer: Any) -> Request:
 
 
 def name_of(key: object) -> str | None:
-    """Return the name of a member; None of what is none."""
+    """Return the name of a member, or None."""
     return key if isinstance(key, str) else None
 
 

@@ -199,7 +199,7 @@ class RowBlocks:
 
     @property
     def block_rows(self) -> int:
-        """Rows of the largest block; as many as fit into 32 MiB where they are unknown."""
+        """Rows of the largest block, or the rows that fit into 32 MiB if they are unknown."""
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
 

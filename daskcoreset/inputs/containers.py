@@ -104,7 +104,7 @@ def split_container(
 
 
 def _only_column(part: Any) -> Any:
-    """Return a data frame or table of one column as that column. Anything else as it is."""
+    """Return a data frame or table of one column as that column, and anything else unchanged."""
     # The class is asked, for a Delayed object claims to have every attribute.
     kind, library = type(part), type(part).__module__.partition(".")[0]
     is_table = hasattr(kind, "iloc") or library in {"polars", "pyarrow"}
@@ -139,7 +139,7 @@ def member_names(X: Any) -> MemberNames:
 
 
 def opened_container(X: Any, stack: ExitStack, options: ReadOptions) -> Any:
-    """Open what X names, a table or a group among others. Anything else is returned as it is."""
+    """Open what X names, a table or a group among others. Anything else is returned unchanged."""
     return _Paths(stack, options).opened(X, "X")
 
 
@@ -407,7 +407,7 @@ class _Paths:
             )
 
     def opened(self, part: Any, name: str, keys: tuple[str, ...] = ()) -> Any:
-        """Open what is stored; anything else is returned as it is."""
+        """Open what is stored. Anything else is returned unchanged."""
         if is_store(part):
             return open_store(part, name)
         if not is_path(part):
@@ -421,7 +421,7 @@ class _Paths:
         return Files([self._open(place, name, keys) for place in places], places, name)
 
     def _places(self, part: Any, name: str) -> list[Place]:
-        """Return the places that a path, a URL, a glob, or a list of them stands for."""
+        """Return the places that a path, a URL, a glob, or a list of them names."""
         places = []
         for one in part if isinstance(part, (list, tuple)) else [part]:
             url = os.fspath(one)

@@ -306,7 +306,7 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
     coreset : Coreset
         Rows counted from block to block.
     cube : Cube or None
-        None returns the coreset as it is.
+        None returns the coreset unchanged.
     """
     if cube is None:
         return coreset

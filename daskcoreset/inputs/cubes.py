@@ -203,7 +203,7 @@ class Cube:
 
     @classmethod
     def from_json(cls, record: Any, n_features: int) -> Cube | None:
-        """Return the cube of `to_json`, without rows. None of what is none of so many columns."""
+        """Return the cube of `to_json`, without rows. None if the columns differ in number."""
         try:
             dims = tuple(map(str, record["dims"]))
             features = tuple(map(Feature.from_json, record["features"]))

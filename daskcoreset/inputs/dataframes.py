@@ -127,7 +127,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _first_vector(column: Any) -> AnyArray | None:
-    """Return the first vector of a column. None if its values are no vectors."""
+    """Return the first vector of a column. None if its values are not vectors."""
     present = column.dropna()
     if not len(present) or not isinstance(present.iloc[0], (list, tuple, np.ndarray)):
         return None
@@ -192,13 +192,13 @@ def frame_source(frame: Any) -> Source:
 
 
 def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
-    """Split a frame into the columns that are parts of their own, and X of all others.
+    """Split a frame into the columns that are separate parts, and X of all others.
 
     Parameters
     ----------
     frame : pandas.DataFrame or Series
     keys : mapping of str to str
-        Columns that are parts of their own, by the name of the part.
+        Columns that are separate parts, by the name of the part.
     """
     features = frame.drop(columns=list(keys.values())) if keys else frame
     return {"X": features, **{name: frame[key] for name, key in keys.items()}}
@@ -213,7 +213,7 @@ def arrays_of_dask(
     ----------
     frame : dask.dataframe.DataFrame or Series
     keys : dict of str to str
-        Columns that are parts of their own, by the name of the part.
+        Columns that are separate parts, by the name of the part.
     beside : dict of str to dask.dataframe.Series, optional
         Parts of as many partitions, which are most often columns of one frame with X.
 
@@ -477,7 +477,7 @@ def as_tasks(array: Any) -> Any:
     Parameters
     ----------
     array : dask.array.Array or dask_array.Array
-        Anything else, such as an array of tasks, is returned as it is.
+        Anything else, such as an array of tasks, is returned unchanged.
     """
     if not hasattr(array, "expr"):
         return array

@@ -76,7 +76,7 @@ class SourceState:
     mark : str or None
         Snapshot of Icechunk.
     dtypes : mapping of str to str
-        Of the arrays that all parts are cut from. None of files, each of which has its own.
+        Of the arrays that all parts are cut from. None for files, each of which has its own.
     n_rows : int or None
         Of an array. Files are counted when they are read.
     """
@@ -156,7 +156,7 @@ def look(
     mark: str | None = None,
     stamps: Mapping[str, str] | None = None,
 ) -> SourceState:
-    """Return a source as it is now.
+    """Return the present state of a source.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def look(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        It is none of these, or it cannot be opened.
+        It is something else, or it cannot be opened.
     """
     if callable(source) and not hasattr(source, "shape") and not is_store(source):
         source = source()

@@ -76,7 +76,7 @@ class OpenedData(NamedTuple):
 
     @property
     def text_labels(self) -> bool | None:
-        """Whether y holds text or objects, and not numbers. None where there is no y."""
+        """Whether y holds text or objects, and not numbers. None without y."""
         y = self.arrays.get("y", self.sources.get("y"))
         return None if y is None else np.dtype(y.dtype).kind not in "biuf"
 

@@ -404,7 +404,7 @@ def _is_decimal(kind: Any) -> bool:
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
-    """Check that every column has a name of its own, by which it is read."""
+    """Check that every column has a unique name, by which it is read."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidInputError(
@@ -451,7 +451,7 @@ def _unpickled(stream: bytes) -> _InMemory:
 def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
     """Return tables and data sets of Arrow, and frames of polars, as an `ArrowTable`.
 
-    Anything else is returned as it is.
+    Anything else is returned unchanged.
     """
     library = type(X).__module__.partition(".")[0]
     if library == "polars":
@@ -872,7 +872,7 @@ def _is_iceberg(file: Place) -> bool:
 
 
 def parquet_files(root: Place) -> list[Place]:
-    """Return the Parquet files at a place. None where there are no such files."""
+    """Return the Parquet files at a place. None without such files."""
     if root.filesystem is not None and root.suffix in SUFFIXES:
         is_file = root.filesystem.info(root.path)["type"] == "file"  # or the error that says why
     else:

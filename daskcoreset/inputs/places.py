@@ -125,7 +125,7 @@ class Place:
         return [self.at(path) for path in sorted(found, key=natural_sort_key)]
 
     def matches(self) -> list[Place]:
-        """Return the places that a glob stands for, in natural order."""
+        """Return the places that match a glob, in natural order."""
         from dask.utils import natural_sort_key
 
         if self.filesystem is None:

@@ -180,7 +180,7 @@ class Table(ABC):
     names : list of str
         Names of the columns.
     index : set of str
-        Columns that are no features unless they are named.
+        Columns that are features only if they are named.
     """
 
     path: str

@@ -43,7 +43,7 @@ _TIMES = (
 
 
 def digest_of(texts: Iterable[str | None]) -> str:
-    """Return 32 hexadecimal digits for a sequence of stamps. None stands for what is not there.
+    """Return 32 hexadecimal digits for a sequence of stamps. None marks a missing one.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _of_file(place: Place, listed: dict[str, Mapping[str, Any]]) -> str:
 
 
 def _listed(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return what a list says of the files of a remote folder. Nothing where there are no lists."""
+    """Return what a list says of the files of a remote folder. Nothing without lists."""
     try:
         filesystem.invalidate_cache()
         found = filesystem.ls(folder, detail=True)

@@ -212,7 +212,7 @@ class _Indexed:
 def with_stored(value: Any, missing_chunks: MissingChunks) -> Any:
     """Return a Zarr array, or xarray's wrapper of one, with reads that are checked.
 
-    Anything else comes back as it is.
+    Anything else comes back unchanged.
     """
     module = type(value).__module__.partition(".")[0]
     if module == "zarr" and all(hasattr(value, name) for name in ("store_path", "shape")):

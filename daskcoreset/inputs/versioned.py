@@ -40,7 +40,7 @@ class Commit:
     before: Any = None
 
     def name(self, path: str) -> str:
-        """Return what the array is told from others by. A repository has no name of its own."""
+        """Return what the array is told from others by. A repository has no name."""
         return f"Icechunk branch {_BRANCH!r}/{path}"
 
     def changed_rows(self, path: str) -> frozenset[int] | None:
@@ -64,7 +64,7 @@ def opened_commit(repository: Any, since: str | None) -> Commit:
     Raises
     ------
     InvalidInputError
-        There is no such branch.
+        The branch does not exist.
     StoreError
         The repository does not know the snapshot of before.
     """

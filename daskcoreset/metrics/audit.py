@@ -442,7 +442,7 @@ def _judging(
     Raises
     ------
     InvalidInputError
-        Solutions are linear models, and there are no labels.
+        Solutions are linear models, and labels are missing.
     """
     labels, linear = coreset.labels, _are_linear(solutions)
     if objective != QuantizationError() or (solutions is not None and not linear):

@@ -95,7 +95,7 @@ class Objective(ABC, Generic[Q]):
     ) -> Iterator[tuple[Bracket, int | None]]:
         """Yield bounds of the losses of any row in a cell, also of rows that were not drawn.
 
-        By default there are no bounds, and the intervals of `Coreset.audit` have no upper end.
+        The default yields nothing, and the intervals of `Coreset.audit` have no upper end.
 
         Parameters
         ----------

@@ -54,7 +54,7 @@ CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
 def resolve_method(
     method: str | Sensitivity[Any], n_clusters: int | None = None
 ) -> Sensitivity[Any]:
-    """Return the construction that a ``method`` argument stands for.
+    """Return the construction for a ``method`` argument.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def default_method(method: Any, n_clusters: int | None) -> Any:
 
 
 def takes_parts(construction: Sensitivity[Any], n_clusters: int) -> bool:
-    """Whether solutions may be of so many parts: of any number, or of this one.
+    """Whether solutions may have this number of parts.
 
     Examples
     --------

@@ -20,7 +20,7 @@ S = TypeVar("S")
 
 
 class SamplingDesign(Generic[S]):
-    """Strata, order and calibration of the draw of a method. The default has none of them.
+    """Strata, order and calibration of the draw of a method. The default draws without them.
 
     A method with its own design returns it as `Sensitivity.design`. In all methods `summary` is the
     finalized summary of all the data.
@@ -243,7 +243,7 @@ class Sensitivity(ABC, Generic[S]):
 
     @property
     def design(self) -> SamplingDesign[S]:
-        """The design of the draw: strata, order, calibration. The default has none of them."""
+        """The design of the draw: strata, order, calibration. The default draws without them."""
         return SamplingDesign()
 
     @property

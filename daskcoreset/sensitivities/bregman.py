@@ -185,8 +185,8 @@ class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If `divergence` is unknown. When building, if a row of positive weight is outside the domain
-        (the message names the first one), or if the covariance is singular.
+        If `divergence` is unknown. When building, if a row with positive weight is outside the
+        domain (the message names the first one), or if the covariance is singular.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
 
 
 def rows_outside(chosen: IndexArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    r"""Return how many rows outside of a coreset every candidate stands for.
+    r"""Return how many rows outside of a coreset every candidate represents.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ class LeastSquares(Sensitivity[Scatter]):
         return merge_scatters(first, second)
 
     def scores(self, block: Block, summary: Scatter) -> FloatArray:
-        """Return u times the leverage of a row of weight one."""
+        """Return u times the leverages for weight one."""
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))
         penalised = self._penalised(summary)

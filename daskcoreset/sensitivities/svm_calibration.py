@@ -119,7 +119,7 @@ def modes_for(size: int, rough: Any) -> tuple[Mode, ...]:
 def calibrate(
     rows: Block, weights: FloatArray, rough: PilotSolution, *, means: bool, gradient: bool
 ) -> Calibrated:
-    """Scale weights to the totals of the classes, and rake them to further sums over all rows.
+    """Scale weights to the totals of the classes, and calibrate them to further sums over all rows.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
     *,
     at_zero: bool = False,
 ) -> Calibrated:
-    """Scale weights to the totals of the classes, and rake them as `mode` says.
+    """Scale weights to the totals of the classes, and calibrate them as `mode` says.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ class SVMDesign(SamplingDesign[Any]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Any, draw_index: int = 0
     ) -> Calibrated:
-        """Scale weights to the totals of the classes, and rake them to other sums over all."""
+        """Scale weights to the totals of the classes, and calibrate them to other sums over all."""
         if self.variant in ("systematic", "paper"):
             return Calibrated(weights)
         if self.variant == "calibrated":

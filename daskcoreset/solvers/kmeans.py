@@ -72,7 +72,7 @@ class Partition(NamedTuple):
     labels : ndarray of shape (n,), int64
         Cell of every row.
     distances : ndarray of shape (n,), float64
-        Squared distance of every row to the center of its own cell.
+        Squared distance of every row to the center of its cell.
     """
 
     clusters: Clusters
@@ -509,7 +509,7 @@ def unit_centers(
     r"""Bring the centers of k-means on unit rows to length one, and make steps with these.
 
     Of a cell with the sum s the best center of length one is :math:`s / |s|`, and every one is as
-    good where s is zero. A center of no row stays where it is.
+    good where s is zero. A center without rows stays in place.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def cell_means(  # noqa: PLR0917 - numba takes arguments by position
 def own_distances(
     points: AnyArray, labels: IndexArray, centers: FloatArray, distances: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Fill `distances` with those of rows to the centers of their own cells."""
+    """Fill `distances` with those of rows to the centers of their cells."""
     n, d = points.shape
     for i in range(n):
         c = labels[i]

@@ -121,6 +121,6 @@ def test_follow__takes_other_settings_until_there_is_a_leaf(tmp_path: Path) -> N
     write_day(tmp_path / "a.npy", 0)
     view = follow(size=9)
     assert len(view.coreset()) == 9
-    with pytest.raises(CoresetError, match=r"size is 10, and the view .* made with 9"):
+    with pytest.raises(CoresetError, match=r"size is 10, but the view .* created with 9"):
         follow(size=10)
     assert follow(size=9).coreset().equals(view.coreset())

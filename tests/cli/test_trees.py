@@ -58,7 +58,7 @@ def test_window__by_date_finds_leaves_wherever_they_stand(
 @pytest.mark.parametrize(
     ("time", "said"),
     [
-        ("monday", "is 'monday', which is no date and no number"),
+        ("monday", "is 'monday', which is neither a date nor a number"),
         ("", "is '', which is no date"),
         ("2026-03-02", "is '2026-03-02', a date, and that of leaf 'a' is '2026', a number"),
     ],

@@ -69,7 +69,7 @@ def test_labels__that_are_missing_have_a_way_to_be_named(
     X = {"frame": frame, "array": frame.to_numpy()}.get(kind, path)
     how = ", or the name of a column of X, such as y="
     said = {"npz": ", or the name of an array beside X, or a path", "array": r"\."}.get(kind, how)
-    match = f"y is missing, and method 'svm' needs labels; pass one for every row of X{said}"
+    match = f"y is missing, and method 'svm' needs labels; pass one label per row of X{said}"
     with pytest.raises(errors.InvalidInputError, match=match):
         build(X, method="svm", size=20, draw=draw)
     with pytest.raises(errors.InvalidInputError, match='such as y="label"'):

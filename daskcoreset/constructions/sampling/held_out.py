@@ -24,7 +24,7 @@ class HeldOut:
     weights : ndarray of shape (j,), float64
         Input weights u.
     factors : ndarray of shape (j,), float64
-        How many rows outside of the coreset each stands for. See
+        Number of rows outside of the coreset that each represents. See
         `daskcoreset.sensitivities.estimated_error.rows_outside`.
     own : ndarray of shape (m,), float64
         Input weights of the rows of the coreset.

@@ -243,9 +243,9 @@ class DataFacts:
     Attributes
     ----------
     n, n_dropped : int
-        Rows that it stands for, and rows that were left out.
+        Rows that it represents, and rows that were left out.
     weight : float
-        Total weight of the rows that it stands for.
+        Total weight of the rows that it represents.
     source : str or None
         Their origin.
     columns : tuple of str or None

@@ -283,7 +283,7 @@ class Refreshing:
     ----------
     settings : Settings
     manifest : Manifest
-        The tree as it is.
+        The present tree.
     plan : Plan
     commit : callable
         ``commit(changed, made)`` writes a version, and returns it.

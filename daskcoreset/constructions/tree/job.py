@@ -318,7 +318,7 @@ def valid_points(
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Weighted rows that stand for neighbouring blocks.
+    """Weighted rows that represent neighbouring blocks.
 
     Attributes
     ----------

@@ -151,7 +151,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         Raises
         ------
         InvalidInputError
-            If there is none of this name.
+            If the name is unknown.
         """
         if not isinstance(name, str):
             raise InvalidTypeError(
@@ -238,7 +238,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If a number is beyond the rows of all leaves, or is no row number.
+            If a number is beyond the rows of all leaves, or is not a row number.
         """
         try:
             numbers = np.asarray(indices)
@@ -411,7 +411,7 @@ def number_of(name: str) -> int:
 
 
 def content_digest(name: str, points: WeightedPoints) -> str:
-    """Return 32 hexadecimal digits that stand for a leaf's name and coreset, bit by bit.
+    """Return 32 hexadecimal digits that identify a leaf's name and coreset, bit by bit.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class SourceRecord:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any] | None) -> SourceRecord | None:
-        """Return the record of `to_json`. None of a tree that follows nothing."""
+        """Return the record of `to_json`. None if the tree follows nothing."""
         if values is None:
             return None
         return cls(**values)
@@ -183,7 +183,7 @@ class Manifest:
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If the name is no text, empty or taken, or the time cannot be compared with others.
+            If the name is not text, empty or taken, or the time cannot be compared with others.
         """
         time = time_text(time, self.leaves)
         if name is not None and not isinstance(name, str):
@@ -288,7 +288,7 @@ class Manifest:
         Raises
         ------
         InvalidInputError
-            There is no such version, or it is not kept.
+            The version does not exist, or is not kept.
         StoreError
             It is damaged, or another one stands in its place.
         """
@@ -414,7 +414,7 @@ def write_version(
     ----------
     settings : Settings
     before : Manifest
-        The tree as it is.
+        The present tree.
     changed : Manifest
         The leaves as they are to be. Its version and nodes are still those before.
     made : dict of str to WeightedPoints

@@ -425,7 +425,7 @@ def link_of(contents: GroupContents) -> Mapping[str, str]:
 
 
 class Kept(Generic[T]):
-    """A value that stands for the newest version of a place which its object has made or seen.
+    """A value that represents the newest version of a place which its object has made or seen.
 
     A place makes a change by one step, and the object goes on from it once that has returned. After
     a `KeyboardInterrupt` between the two, it looks at the place when it is used again.

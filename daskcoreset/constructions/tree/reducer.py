@@ -1,4 +1,4 @@
-r"""The protocol of a reducer: few weighted rows that stand for many.
+r"""The protocol of a reducer: few weighted rows that represent many.
 
 `SensitivityReducer` lifts any sensitivity of the library to weighted rows in memory: its
 folds, its scores, then the draw. Reducing weighted rows again is what merge-and-reduce rests
@@ -63,7 +63,8 @@ class Reducer(ABC):
 
     Pass an instance as `method` with ``draw=MergeReduce()``, or to a stream or tree. Subclasses are
     frozen dataclasses. Their fields are the parameters, and they must be picklable. `reduce` gets
-    any weighted rows, also unions of its own results. :doc:`/reference/extending` shows the steps.
+    any weighted rows, and also unions of earlier results. :doc:`/reference/extending` shows the
+    steps.
 
     Examples
     --------

@@ -6,7 +6,7 @@ appending a leaf and deleting it again leads back to the same nodes. A path has 
 :math:`\lceil \log_2 s \rceil + 1` nodes, s the span of the numbers in use: below the first digit in
 which they differ, each half lies within s of the middle.
 
-A node is named after all that is below it, so that a name stands for its contents and for its
+A node is named after all that is below it, so that a name identifies its contents and for its
 random numbers. What a change has to compute are the names that were not there before.
 """
 
@@ -138,7 +138,7 @@ def _united(parts: Sequence[Part]) -> Part:
 
 
 def digest_of(parts: Sequence[Part]) -> str:
-    """Return 32 hexadecimal digits that stand for the names of parts."""
+    """Return 32 hexadecimal digits that identify the names of parts."""
     names = " ".join(part.name for part in parts)
     return hashlib.blake2b(names.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 

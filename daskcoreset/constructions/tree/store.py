@@ -238,7 +238,7 @@ class CoresetTree:
         Raises
         ------
         StoreError
-            If there is no tree, or it is damaged or of another version.
+            If nothing is at `path`, or it is damaged or of another version.
         InvalidInputError
             If `method` is needed or differs.
         """
@@ -614,7 +614,7 @@ class CoresetTree:
         Raises
         ------
         InvalidInputError, InvalidTypeError, StoreError
-            As in `append`. Also if there is no leaf with this name.
+            As in `append`. Also if the leaf does not exist.
         """
         old = self.leaves[self.leaves.position(leaf)]
         return self._put(
@@ -697,7 +697,7 @@ class CoresetTree:
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If there is no such leaf, or the selection is empty.
+            If a leaf does not exist, or the selection is empty.
         StoreError
             If another process has changed the tree, or the disk refused.
         """
@@ -736,7 +736,7 @@ class CoresetTree:
         Raises
         ------
         InvalidInputError
-            If there are no leaves, or no leaf is selected.
+            If the tree is empty, or the selection is.
         StoreError
             If the tree has changed since it was opened and nodes are gone, or if it is damaged.
         """
@@ -785,7 +785,7 @@ def _coreset_of(
     Raises
     ------
     InvalidInputError
-        There are no leaves, or none of such a name, or they have no rows.
+        The tree is empty, a name is unknown, or the leaves have no rows.
     StoreError
         A node is gone or damaged.
     """

@@ -734,7 +734,7 @@ class CoresetStream:
         Raises
         ------
         StoreError
-            If there is no stream, or it is damaged or of another version.
+            If nothing is at `path`, or it is damaged or of another version.
         InvalidInputError
             If `method` is needed or differs.
         """

@@ -99,7 +99,7 @@ def by_position(n_leaves: int, window: slice | int) -> list[bool]:
 def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     """Return a mask of the leaves from one date or time to another, both included.
 
-    A date stands for the whole day. A time with a zone is compared in UTC, any other as it is.
+    A date means the whole day. A time with a zone is compared in UTC, any other as it is.
 
     Raises
     ------

@@ -234,7 +234,7 @@ def _inverse_factor(covariance: FloatArray) -> FloatArray:
 
 
 def variances_of(kind: CovarianceType, covariances: FloatArray) -> FloatArray:
-    """Variances of the columns: the diagonals of matrices, or what stands for them."""
+    """Variances of the columns: the diagonals of matrices, or the variances themselves."""
     if kind in ("full", "tied"):
         return np.diagonal(covariances, axis1=-2, axis2=-1)
     return covariances

@@ -69,7 +69,7 @@ def test_leaves__names_times_and_row_numbers(tmp_path: Path) -> None:
     assert (facts["n"], facts["total_weight"], facts["version"]) == (9, 9.0, 5)
     assert facts["levels"] == tree.depth == 2
     assert tree.as_of(4).leaves.names == ["leaf-0", "x"]
-    with pytest.raises(face.CoresetError, match="oldest one there is 4"):
+    with pytest.raises(face.CoresetError, match="oldest one is 4"):
         tree.as_of(3)
     kept = tree.replace("x", rows(6))
     assert (kept.time, kept.rows) == ("2026-01-03", 6)

@@ -166,7 +166,7 @@ GOOD = np.ones((4, 2))
         ),
         (pd.DataFrame({"a": [1], "t": pd.to_datetime(["2020"])}), TypeError, "numbers: 't'.*as y"),
         (dd.from_pandas(pd.DataFrame({"c": pd.Categorical(["u"])})), TypeError, "numbers: 'c'"),
-        ([[1, 2], [3]], ValueError, "X is a list that makes no array.*equal length"),
+        ([[1, 2], [3]], ValueError, "X is a list that cannot become an array.*equal length"),
         (xr.Dataset({"a": ("n", [1.0])}), TypeError, r'X is an xarray Dataset; .*X\["variable"\]'),
         (dask.delayed(GOOD), TypeError, r"X is a Delayed\w*; pass a Dask array"),
         (dask.bag.from_sequence([1]), TypeError, "X is a Bag; pass a Dask array"),
@@ -203,7 +203,7 @@ def test_build__x_that_cannot_be_used(
         (np.ones(4, "M8[s]"), TypeError, "{} must hold .*found dtype datetime64"),
         (sp.csr_array(np.ones((4, 1))), ValueError, "{} must have 1 dimension"),
         (sp.coo_array(np.ones(4)), TypeError, "{} is sparse; pass a dense vector.*toarray"),
-        ("target", ValueError, "{} is 'target', which is no file, and X has no columns"),
+        ("target", ValueError, "{} is 'target', which is not a file, and X has no columns"),
         (da.ones(4)[da.ones(4) > 0], ValueError, "{} has unknown chunk sizes but X has known"),
         (
             dd.from_pandas(pd.Series(np.ones(4)), npartitions=2),
@@ -211,7 +211,7 @@ def test_build__x_that_cannot_be_used(
             r"{}.compute_chunk_sizes\(\) first, or of a .* Series {}.to_dask_array\(lengths=True\)",
         ),
         (5, TypeError, "{} is an int; pass an array of NumPy"),
-        ([1, [2]], ValueError, "{} is a list that makes no array"),
+        ([1, [2]], ValueError, "{} is a list that cannot become an array"),
     ],
 )
 def test_build__y_and_weights_that_cannot_be_used(

@@ -255,7 +255,7 @@ def test_errors__while_rows_are_read(files: FileServer) -> None:
 
 def test_errors__of_a_short_remote_file(files: FileServer) -> None:
     (files.folder / "x.npy").write_bytes(npy(X)[:3000])
-    with pytest.raises(errors.InvalidInputError, match="has 3000 bytes, and an array of shape"):
+    with pytest.raises(errors.InvalidInputError, match="has 3000 bytes, but an array of shape"):
         build(f"{files.url}/x.npy")
     (files.folder / "f.npy").write_bytes(npy(np.asfortranarray(X)))
     with pytest.raises(errors.InvalidInputError, match="stored column by column"):

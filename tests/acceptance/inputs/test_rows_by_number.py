@@ -184,7 +184,7 @@ def test_source_rows__says_what_is_missing() -> None:
     with pytest.raises(errors.InvalidInputError, match="numbers of rows"):
         coreset.source_rows("a", ROWS)
     for short in (ROWS[:5], da.from_array(ROWS[:5]), pd.DataFrame(ROWS[:5])):
-        with pytest.raises(errors.InvalidInputError, match="X has 5 rows, and the coreset has row"):
+        with pytest.raises(errors.InvalidInputError, match="X has 5 rows, but the coreset has row"):
             coreset.source_rows(None, short)
     with pytest.raises(errors.InvalidInputError, match="unknown chunk sizes"):
         coreset.source_rows(0, da.from_array(ROWS)[da.from_array(ROWS)[:, 0] > 5])

@@ -103,7 +103,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         assert not path.exists()
     view = CoresetTree.follow(source, path, **OPTIONS)
     for options, message in (
-        ({"size": 21}, "size is 21, and the view at .* was made with 20"),
+        ({"size": 21}, "size is 21, but the view at .* was created with 20"),
         ({"random_state": 1}, "random_state is 1"),
         ({"method": "uniform"}, "method is 'uniform'"),
         ({"on_invalid": "drop"}, "on_invalid is 'drop'"),
