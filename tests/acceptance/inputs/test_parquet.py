@@ -125,7 +125,7 @@ def test_columns__of_one_name(tmp_path: Path) -> None:
     pq.write_table(table, path)
     for X in (path, [path, path], table):
         with pytest.raises(
-            errors.InvalidInputError, match=r"more than one column.*rename the duplicates"
+            errors.InvalidInputError, match=r"more than one.*rename the duplicates"
         ):
             build(X, size=5)
     assert build(open_rows(table, columns=["b"]), size=5).provenance["columns"] == ("b",)
