@@ -629,7 +629,7 @@ def _check_size(size: Any, construction: Any) -> None:
 
 
 def _check_sampling(construction: Sensitivity[Any], draw: Draw) -> None:
-    """Check that the construction can be drawn in this way, in so many reads."""
+    """Check that the construction can be drawn in this way, in this number of passes."""
     one_pass = draw.passes == 1
     if one_pass and construction.n_folds > 1 and not construction.design.scores_from_pilot:
         raise InvalidInputError(

@@ -131,7 +131,7 @@ class MomentsJob:
     Attributes
     ----------
     blocks : RowBlocks
-        Of at most `MAX_COLUMNS` columns.
+        With at most `MAX_COLUMNS` columns.
     """
 
     blocks: RowBlocks

@@ -151,7 +151,7 @@ def find_previous(path: Path) -> Path | None:
 
 
 def _tag(path: Path) -> str:
-    """Return what stands for a name in hidden names: itself, or its digest if it is long."""
+    """Return the form of a name in hidden names: itself, or its digest if it is long."""
     if len(path.name) <= _NAME_LENGTH:
         return path.name
     return hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:_NAME_LENGTH]

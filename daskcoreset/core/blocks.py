@@ -222,7 +222,7 @@ class ReadBlock:
     start : int or None
         Number of its first row in the data. None where that is not known before reading.
     box : Box or None
-        Where it lies in an array of several dimensions.
+        Its position in an array of several dimensions.
     """
 
     read: int
@@ -240,7 +240,7 @@ class ReadBlock:
 
     @property
     def valid_block(self) -> Block:
-        """The block, for code that runs only where there is no problem."""
+        """The block, for code that runs only without a problem."""
         assert self.block is not None  # noqa: S101 - the engine has seen to it
         return self.block
 
@@ -623,7 +623,7 @@ def find_masked_label(labels: Any) -> InvalidRow | None:
 
 
 def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> InvalidRow | None:
-    """Return the first label that is None, NaN or infinite. None where there is no such label.
+    """Return the first label that is None, NaN or infinite. None without such a label.
 
     Parameters
     ----------
@@ -814,14 +814,14 @@ def find_unusable_row(
 
     That is a row with NaN or infinity; or one of positive weight with a value x such that
     :math:`U d x^2` is beyond float64, U the weight of all the rows or one, if that is more.
-    Of ordinary weights that is some :math:`10^{146}`.
+    For ordinary weights that is some :math:`10^{146}`.
 
     Parameters
     ----------
     points : ndarray of shape (n, d) or csr_array
     weights : ndarray of shape (n,), float64
     remedy : str
-        What to do with a row that is not finite, where the caller is known.
+        Remedy for a row that is not finite, if the caller is known.
     columns : sequence of str or None, default=None
         Names of the columns.
     name : str, default="X"

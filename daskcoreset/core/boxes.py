@@ -24,7 +24,7 @@ class Box:
     starts, lengths : tuple of int
         Start and length of the block along each dimension.
     shape : tuple of int
-        Of the whole array.
+        Shape of the whole array.
     """
 
     dims: tuple[str, ...]

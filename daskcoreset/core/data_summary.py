@@ -84,15 +84,15 @@ class DataSummary:
         Parameters
         ----------
         alpha : float, default=1.0
-            Of :math:`\sum_i u_i (y_i - x_i^T b - c)^2 + \alpha |b|^2`. Any number of values from
-            one read. Zero is least squares.
+            Penalty in :math:`\sum_i u_i (y_i - x_i^T b - c)^2 + \alpha |b|^2`. Any number of values
+            from one read. Zero is least squares.
         fit_intercept : bool, default=True
             Whether there is a c.
         positive : bool, default=False
             Whether no coefficient may be negative.
         **options
-            Of scikit-learn's estimator, such as ``tol`` and ``max_iter``, for the steps that this
-            takes.
+            Options of scikit-learn's estimator, such as ``tol`` and ``max_iter``, for the steps
+            that this takes.
 
         Returns
         -------
@@ -149,14 +149,14 @@ class DataSummary:
         Parameters
         ----------
         alpha : float, default=1.0
-            Of :math:`\frac{1}{2 W} \sum_i u_i (y_i - x_i^T b - c)^2 + \alpha (\rho |b|_1 +
+            Penalty in :math:`\frac{1}{2 W} \sum_i u_i (y_i - x_i^T b - c)^2 + \alpha (\rho |b|_1 +
             \frac{1 - \rho}{2} |b|^2)`, W the total weight, as in scikit-learn.
         l1_ratio : float, default=0.5
             :math:`\rho`. One for the lasso.
         fit_intercept : bool, default=True
             Whether there is a c.
         **options
-            Of scikit-learn's estimator, such as ``tol`` and ``max_iter``.
+            Options of scikit-learn's estimator, such as ``tol`` and ``max_iter``.
 
         Returns
         -------

@@ -506,7 +506,7 @@ def flat_directions(matrix: FloatArray) -> FloatArray:
 def _of_one_scale(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Multiply rows and columns so that the diagonal is one. Return the factors as well.
 
-    Those of a zero on the diagonal are zero.
+    Factors of a zero on the diagonal are zero.
     """
     scale = np.sqrt(np.diagonal(matrix))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)

@@ -164,7 +164,7 @@ def is_file_url(text: str) -> bool:
 
 
 def path_of_file_url(name: str, url: str) -> str:
-    """Return the path of a file URL; what a percent sign stands for, unless it is a part of a name.
+    """Return the path of a file URL; with percent signs decoded, unless they are a part of a name.
 
     Parameters
     ----------

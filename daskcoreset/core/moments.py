@@ -230,7 +230,7 @@ class Box:
     Attributes
     ----------
     low, high : ndarray of shape (d,), float64
-        Infinity and minus infinity while there is no such row.
+        Infinity and minus infinity without such a row.
     """
 
     low: FloatArray

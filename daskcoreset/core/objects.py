@@ -363,7 +363,7 @@ class ObjectFolder:
 
     @_again
     def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
-        """Return the names of the objects under a folder, in no order: of all, or of so many.
+        """Return the names of the objects under a folder, in no order: of all, or up to a number.
 
         Parameters
         ----------
@@ -410,7 +410,7 @@ class ObjectFolder:
         """Send a request, and wait for its answer no longer than the call may take.
 
         obstore bounds what one connection may take, which is set when it connects: a deadline is
-        that of a call, of which there are many, and a retry begins anew.
+        that of a call, of which there are many, and a retry begins again.
         """
         return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 

@@ -62,7 +62,7 @@ def draw_with_replacement(
     count : int
     rng : numpy.random.Generator
     room : ndarray of shape (n,), float64, or None, default=None
-        Overwritten with running sums, for which there is no new room then.
+        Overwritten with running sums, which saves new memory.
 
     Returns
     -------
@@ -320,7 +320,7 @@ class Target(NamedTuple):
     Attributes
     ----------
     features : ndarray of shape (m, c), float64
-        What is summed, a, of the rows drawn.
+        The terms a of the drawn rows, which are summed.
     totals : ndarray of shape (c,), float64
         t, the sums over all the data.
     """
@@ -445,7 +445,7 @@ def join_targets(targets: Iterable[Target]) -> Target:
 def class_sums(
     rows: FloatArray, codes: IndexArray, totals: Iterable[FloatArray]
 ) -> Iterator[Target]:
-    """Yield the sums of the rows of every class, each a target of its own."""
+    """Yield the sums of the rows of every class, each a separate target."""
     for code, total in enumerate(totals):
         yield Target(rows * (codes == code)[:, np.newaxis], total)
 
@@ -500,7 +500,7 @@ def rake(
     Returns
     -------
     Calibrated or None
-        Without the names of what is met. None where that cannot be met, or not with every
+        Without the names of what is met. None if that cannot be met, or not with every
         weight raised or lowered by no more than a factor of `MAX_SPREAD`.
 
     Examples
@@ -634,7 +634,7 @@ class StratifiedReservoir:
     keys : ndarray of shape (s,), float64
         Increasing.
     rows : Block
-        Of s sampled rows, with their input weights.
+        The s sampled rows, with their input weights.
     """
 
     count: int
@@ -751,7 +751,7 @@ def _keys_of(block: Block, rng: np.random.Generator) -> FloatArray:
 
 
 def _likely_limits(kept: IndexArray, counts: IndexArray, masses: FloatArray) -> FloatArray:
-    """Limits below which so many keys of a class lie, and some more, where weights are alike."""
+    """Limits below which a number of keys of a class lie, and some more if weights are alike."""
     share = (kept + 5.0 * np.sqrt(kept)) / np.maximum(counts, 1)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         limits = -np.log1p(-share) * (counts / masses)

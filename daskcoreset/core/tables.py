@@ -70,7 +70,7 @@ def short_seed(seed: object) -> str:
 
 
 def brief(name: object, most: int = 30) -> str:
-    """Return a name as text that a picture has room for, and that matplotlib reads as it is.
+    """Return a name as text that a picture has room for, and that matplotlib reads unchanged.
 
     Text that is too long loses its middle: long names often differ in their last letters only.
 

@@ -153,7 +153,7 @@ def how_to_select(
     Returns
     -------
     str or None
-        None where to select columns is no help: some are not there, or there twice.
+        None if selecting columns does not help: some are not there, or there twice.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def how_to_select(
 
 
 def unused_name(name: str, taken: Container[Any]) -> str:
-    """Return a name, with underscores added as long as it is taken.
+    """Return a name, with underscores added until it is free.
 
     Examples
     --------

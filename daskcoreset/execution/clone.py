@@ -29,7 +29,7 @@ def clone_after(arrays: list[Any], broadcast: Any, seed: str) -> list[Any]:
     broadcast : Lazy or object
         The value to wait for. The arrays themselves come back when it is not lazy.
     seed : str
-        Of the fresh keys: the same arrays and seed give the same keys.
+        Seed of the fresh keys: the same arrays and seed give the same keys.
 
     Returns
     -------

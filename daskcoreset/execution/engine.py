@@ -62,7 +62,7 @@ class Reduction(Generic[T]):
 def together(*reductions: Reduction[Any]) -> Reduction[tuple[Any, ...]]:
     """Return one reduction that makes the values of several in the same read.
 
-    What is broadcast is a tuple with an entry for each of them, or None.
+    The broadcast value is a tuple with an entry for each of them, or None.
 
     Examples
     --------
@@ -475,7 +475,7 @@ def map_rows(
         ``function(block)`` gives an array of as many rows as the block, or the `InvalidRow` of
         one of them. Picklable, with a deterministic token.
     dtype : dtype
-        What `function` returns.
+        Dtype of the result of `function`.
     columns : int or None, default=None
         Columns of what `function` returns. None for a vector.
     missing : float or None, default=None

@@ -68,7 +68,7 @@ def run_together(engine: Engine, steps: Mapping[K, Steps[T]]) -> dict[K, T]:
     Returns
     -------
     dict
-        What they return, in their order.
+        Their results, in their order.
     """
     values: dict[K, T] = {}
     answers: dict[K, Any] = dict.fromkeys(steps)

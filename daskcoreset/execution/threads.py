@@ -23,7 +23,7 @@ def at_once(calls: Sequence[Callable[[], T]]) -> Generator[T]:
     bounded as if every block made its calls one after another. Workers of a cluster and processes
     of a pool, which are given a number of threads, make the calls so.
 
-    Where one raises, or the caller leaves, those that have not begun are not made.
+    If one raises, or the caller leaves, those that have not begun are not made.
 
     Examples
     --------

@@ -150,7 +150,8 @@ def on_loop(client: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
     Returns
     -------
     concurrent.futures.Future
-        Of what ``function(*args, **kwargs)`` gives. Its ``result(timeout)`` waits so long.
+        Future of the result of ``function(*args, **kwargs)``. Its ``result(timeout)`` waits so
+        long.
     """
 
     async def call() -> Any:

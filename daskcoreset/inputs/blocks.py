@@ -66,7 +66,7 @@ class BlockSpec:
     size : int or None
         Rows as declared. None where Dask does not know them.
     box : Box or None
-        Where it lies in an array of several dimensions. Rows are counted from block to block all
+        Its position in an array of several dimensions. Rows are counted from block to block all
         the same, and get their numbers in it when a coreset is made.
     """
 
@@ -82,7 +82,7 @@ class BlockSpec:
 class StoredSpecs(Sequence[BlockSpec]):
     """The specs of blocks that are not in memory, each made when it is asked for.
 
-    A graph is sent with the sources and two numbers a block, in place of as many loaders.
+    A graph is sent with the sources and two numbers a block, instead of a loader for each.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class RowBlocks:
         )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
-        """Raise an error if so many sparse rows, by default a block, have too many zeros."""
+        """Raise an error if a number of sparse rows, by default a block, have too many zeros."""
         if not self.sparse:
             return
         reason = too_many_zeros(self.block_rows if rows is None else rows, self.schema.n_features)

@@ -155,7 +155,7 @@ _OWN_STORES = {
 def _members_of(
     X: Any, keys: dict[str, str], chosen: Sequence[str] | None, beside: Mapping[str, Any]
 ) -> NamedArrays:
-    """Return X and the members that `keys` name. X alone where it is one array."""
+    """Return X and the members that `keys` name. X alone if it is one array."""
     if isinstance(X, Files) and chosen is None:
         return X.members(keys)
     # The class is asked, for a Delayed object claims to have every attribute.
@@ -365,7 +365,7 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
 
 
 def _is_cube(group: Any, names: tuple[str, ...]) -> bool:
-    """Whether variables of more dimensions are stored, beside which bounds of times are no data."""
+    """Whether variables of more dimensions are stored, beside which bounds of times do not count."""
     if type(group).__module__[:4] != "zarr":
         return False
     return any(len(group[name].shape) > 2 and _dims_of(group[name]) for name in names)

@@ -30,7 +30,7 @@ class Plane:
     dims : tuple of str
         As it lies.
     sample_dims, feature_dims : tuple of str
-        Of the rows, all of them, and of its columns.
+        Dimensions of the rows, all of them, and of its columns.
     """
 
     dims: tuple[str, ...]
@@ -102,7 +102,7 @@ def _read_box(planes: Sequence[Plane], parts: Sequence[Any], box: Box, flat: boo
 
 @dataclass(frozen=True, eq=False)
 class _Stored:
-    """A variable that is no Dask array, in a form that Dask does not copy."""
+    """A variable outside of Dask, in a form that Dask does not copy."""
 
     variable: Any
     shape: tuple[int, ...]
@@ -165,7 +165,7 @@ def dask_rows(
     variables : sequence of xarray.Variable
     planes : sequence of Plane
     chunks : tuple of tuple of int
-        Of the blocks, along the sample dimensions.
+        Chunks of the blocks, along the sample dimensions.
     name : str
         The argument. All but "X" are vectors.
     dtype : dtype

@@ -77,7 +77,7 @@ class OpenedCube(NamedTuple):
     n_features : int
     dtype : numpy.dtype
     stored_bytes, memory_bytes : int
-        Of all parts, and of those in the memory of this process.
+        Bytes of all parts, and of those in the memory of this process.
     text_labels : bool or None
         As of `daskcoreset.inputs.opening.OpenedData`.
     columns : tuple of str or None
@@ -365,7 +365,7 @@ def _chunks(
 
 
 def grown(stored: Sequence[int], shape: Sequence[int], cells: float) -> list[int]:
-    """Return how long blocks are of whole stored chunks, with about so many cells.
+    """Return how long blocks are of whole stored chunks, with about this number of cells.
 
     Examples
     --------

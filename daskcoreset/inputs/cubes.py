@@ -217,7 +217,7 @@ class Cube:
         return replace(self, coords=None, chunks=())
 
     def asked(self, X: Any) -> Any:
-        """Return an xarray object as it is to be opened by a model fitted on this one."""
+        """Return an xarray object in the form that a model fitted on this one opens."""
         data, options = ReadOptions.of(X)
         if not is_xarray(data) or not hasattr(data, "coords"):
             return X
@@ -289,10 +289,10 @@ class Cube:
         array : dask.array.Array
             With the sample dimensions in the order of the rows, and at most one more.
         name, dim : str
-            Of the result, and of the dimension that it has beside them, with underscores added
-            where the input has this name.
+            Names of the result, and of the dimension that it has beside them, with underscores
+            added where the input has this name.
         called : ndarray, optional
-            What the cells along this dimension are called, such as classes: its coordinate.
+            Names of the cells along this dimension, such as classes: its coordinate.
         """
         import xarray as xr
 
@@ -342,7 +342,7 @@ class Layout:
     ----------
     sample_dims, feature_dims : tuple of str
     variables : dict of str to xarray.DataArray
-        Those of the features.
+        Variables of the features.
     data : xarray.Dataset
         The whole object.
     order : tuple of str

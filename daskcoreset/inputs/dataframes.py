@@ -215,7 +215,7 @@ def arrays_of_dask(
     keys : dict of str to str
         Columns that are separate parts, by the name of the part.
     beside : dict of str to dask.dataframe.Series, optional
-        Parts of as many partitions, which are most often columns of one frame with X.
+        Parts with the same number of partitions, most often columns of one frame with X.
 
     Returns
     -------

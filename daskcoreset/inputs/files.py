@@ -130,7 +130,7 @@ def npy_layout(header: bytes) -> Layout:
     Raises
     ------
     ValueError
-        Of other files.
+        For other files.
     """
 
     def parsed() -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

@@ -63,7 +63,7 @@ class SourcePart:
 
 @dataclass(frozen=True, eq=False)
 class SourceState:
-    """A source as it is at one time.
+    """The state of a source at one time.
 
     Attributes
     ----------
@@ -76,9 +76,9 @@ class SourceState:
     mark : str or None
         Snapshot of Icechunk.
     dtypes : mapping of str to str
-        Of the arrays that all parts are cut from. None for files, each of which has its own.
+        Dtypes of the arrays that all parts are cut from. None for files, each of which has its own.
     n_rows : int or None
-        Of an array. Files are counted when they are read.
+        Rows of an array. Files are counted when they are read.
     """
 
     kind: str
@@ -164,9 +164,9 @@ def look(
         function that returns one of these
     options : FollowOptions
     mark : str, optional
-        Of the state that was seen last.
+        Mark of the state that was seen last.
     stamps : mapping of str to str, optional
-        Of its parts, by their names.
+        Stamps of its parts, by their names.
 
     Raises
     ------
@@ -403,7 +403,7 @@ def _array_name(array: Any) -> str:
 
 
 def block_name(number: int) -> str:
-    """Return the name of a row block of an array, which stands for its place.
+    """Return the name of a row block of an array, which gives its position.
 
     Examples
     --------

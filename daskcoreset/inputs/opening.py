@@ -54,7 +54,7 @@ class OpenedData(NamedTuple):
     Attributes
     ----------
     arrays : dict of str to dask.array.Array
-        Those that are Dask collections.
+        The parts that are Dask collections.
     sources : dict of str to Source
         All others.
     sparse : bool

@@ -1,4 +1,4 @@
-"""Values that are not what is stored: packed numbers, and numbers that stand for missing ones."""
+"""Values that are not what is stored: packed numbers, and numbers that mark missing ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def packed_remark(parts: Sequence[Any], name: str) -> str | None:
     Parameters
     ----------
     parts : sequence of array-like
-        Of Zarr, h5py or xarray. Others have no such attributes.
+        Parts from Zarr, h5py or xarray. Others have no such attributes.
     name : str
         The argument that they were passed as.
 

@@ -31,7 +31,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
     Returns
     -------
     pandas.DataFrame, or ndarray of shape (r, d), or csr_array
-        Of what is stored in pieces, only the pieces that hold these rows are read.
+        If the data are stored in pieces, only the pieces that hold these rows are read.
 
     Raises
     ------

@@ -252,7 +252,7 @@ def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
     url : str
         The path or URL, which may hold secrets.
     kind : str
-        What it was opened as.
+        The kind that it was opened as.
     """
     try:
         yield

@@ -298,9 +298,9 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
     ----------
     sources : sequence of Source
     names : sequence of str
-        Of their files.
+        Names of their files.
     argument : str
-        What they were passed as.
+        The argument that they were passed as.
     """
     first = sources[0]
     for source, name in zip(sources, names, strict=True):

@@ -175,7 +175,7 @@ def chunk_stamps(array: Any, keys: Sequence[str]) -> list[str | None]:
 def _found_objects(
     store: Any, prefix: str, keys: Sequence[str], name: str
 ) -> Sequence[Mapping[str, Any] | None] | None:
-    """Return what a store says of its objects. None if it says nothing."""
+    """Return what a store says of its objects. None if it has no answer."""
     from zarr.storage import FsspecStore, ObjectStore
 
     if isinstance(store, FsspecStore):

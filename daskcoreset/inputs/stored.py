@@ -44,9 +44,9 @@ class StoredArray:
     Attributes
     ----------
     array : zarr.Array
-        Of a store that every process finds by the same, absolute path.
+        An array of a store that every process finds by the same, absolute path.
     missing_chunks : {"raise", "fill"}
-        How to treat a chunk that is not stored: an error, or the fill value. Of an array without a
+        How to treat a chunk that is not stored: an error, or the fill value. For an array without a
         fill value (null, in format 2) it is always an error. So is a store that is not there.
     metadata : str or None
         Digest of the metadata that were seen when the array was opened. None where Zarr finds
@@ -299,8 +299,8 @@ def _reopened(array: Any) -> Any:
 def with_own_metadata(array: Any) -> Any:
     """Return an array as its own metadata say it is, and not those that a group has of it.
 
-    Those of the group are older if rows were appended to the array alone. The array is returned as
-    it is if it has no others.
+    The metadata of the group are older if rows were appended to the array alone. The array is
+    returned as it is if it has no others.
     """
     try:
         return _reopened(array)

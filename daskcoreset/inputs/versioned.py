@@ -31,7 +31,7 @@ class Commit:
     changes : object or None
         Icechunk's diff. None where all is to be taken for changed.
     before : icechunk.Session or None
-        Of the snapshot that the diff begins with.
+        Session of the snapshot that the diff begins with.
     """
 
     store: Any

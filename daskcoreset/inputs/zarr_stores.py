@@ -83,7 +83,7 @@ def is_in_process(array: Any) -> bool:
 
 
 def name_of_array(array: Any) -> str:
-    """Return the name of a Zarr array: its store, and where it is there."""
+    """Return the name of a Zarr array: its store, and its path there."""
     return store_name(array.store_path)
 
 

@@ -35,7 +35,7 @@ class Thresholds(NamedTuple):
 
     @classmethod
     def of(cls, size: int, weight: float, score: float) -> Thresholds:
-        """Return those that draw so many rows out of sums of u and of u s."""
+        """Return those that draw a number of rows out of sums of u and of u s."""
         return cls(*(size / 2.0 / total if total > 0.0 else math.inf for total in (weight, score)))
 
     def least(self, other: Thresholds) -> Thresholds:
@@ -61,7 +61,7 @@ class PoissonSample:
     n_rows : int
         Rows that were counted: all but invalid ones that were dropped.
     n_weighed : int
-        Those of a positive weight.
+        Rows of positive weight.
     sums : ndarray of shape (4, k), float64
         Sums of `Placed.z` by cell, over all rows.
     farthest : ndarray of shape (k,), float64
@@ -115,7 +115,7 @@ class SampleDesign:
     ----------
     objective : Objective
     solutions : tuple
-        Of the objective's kind.
+        Solutions of the objective.
     cells : Cells
         By which rows are scored.
     shares : ndarray of shape (n_solutions,), float64
@@ -381,9 +381,9 @@ class CostEstimates:
 
 
 def upper_bound(x: FloatArray, limit: float, theta: float, level: float) -> float:
-    """Bound of the sum of all r from the X of the sample, none of which exceeds `limit`.
+    """Bound of the sum of all r from the X of the sample, each at most `limit`.
 
-    Where one does, the objective's bounds are wrong, and nothing is known.
+    If one does, the objective's bounds are wrong, and nothing is known.
     """
     if math.isinf(limit) or (x > limit).any():
         return math.inf

@@ -134,7 +134,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If a parameter cannot be used. When building, if a row of positive weight is outside the
+        If a parameter cannot be used. When building, if a row with positive weight is outside the
         domain (the message names the first one), or if the covariance is singular.
 
     Examples

@@ -45,7 +45,7 @@ class Fitted(NamedTuple):
     constant : float
         The part of its cost beside the losses.
     losses : ndarray of shape (k,), float64
-        Of every candidate, for a weight of one.
+        Losses of every candidate, for a weight of one.
     typical : float
         Loss of a row that the solution is undecided about. Where no row that was held out has a
         loss, as many as three such rows may have been missed.
@@ -124,7 +124,7 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
 
     Notes
     -----
-    Of several draws that were tried, the one that is best on the candidates is kept: where these
+    If several draws were tried, the one that is best on the candidates is kept: where these
     are a sample, the estimate is smaller by what such a choice gains.
 
     References

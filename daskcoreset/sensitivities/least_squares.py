@@ -148,7 +148,7 @@ def leverages(
     weights : ndarray of shape (n,), float64
         Rows of weight zero may hold anything: they count as the mean.
     scatter : Scatter
-        Of all rows, of positive weight.
+        Scatter of all rows, of positive weight.
     intercept : bool
         Whether an entry of one is appended to every row.
 

@@ -50,7 +50,7 @@ class LabelledScatter(Scatter):
     Attributes
     ----------
     classes : dict of label to ClassMean
-        Of every class that has a weight.
+        Means of every class that has a weight.
     strata : dict of label to StratifiedReservoir
         A sample of every class, for a pilot. Empty where there is none.
     """
@@ -74,13 +74,13 @@ class LogisticPilot:
     origin : ndarray of shape (d,), float64
         Subtracted from rows before anything else is done with them. Zero without intercept.
     coef : ndarray of shape (p, d), float64
-        Of the second of two classes, or of every one of more, with the softmax of all.
+        Coefficients of the second of two classes, or of every one of more, with their softmax.
     intercept : ndarray of shape (p,), float64
         For rows without `origin`.
     totals : ndarray of shape (3,), float64
         Sums of the `logistic_scores`; of the pilot, until a fold has summed them up.
     sums : LogisticSums or None
-        Of all the data. None after the first fold.
+        Sums over all the data. None after the first fold.
     sound : bool
         Whether the pilot had rows enough for a model. Without, coefficients are zero.
     """
@@ -182,7 +182,7 @@ class LogisticTerms(NamedTuple):
     codes : ndarray of shape (n,), int64
         Class of every row.
     losses : ndarray of shape (n, p), float64
-        Of two classes the loss; of more, that of the class of the row, in its column.
+        The loss of two classes. If there are more, the loss of the class of the row, in its column.
     pulls : ndarray of shape (n, p), float64
         One for the class of the row, less the probability of every class.
     leverages : ndarray of shape (n,), float64
@@ -198,7 +198,7 @@ class LogisticTerms(NamedTuple):
 def logistic_terms(
     block: Block, pilot: LogisticPilot, *, intercept: bool | None = None
 ) -> LogisticTerms:
-    """Class, loss and pull of every row. Leverages where it is said whether about an intercept."""
+    """Class, loss and pull of every row. Leverages too, if `intercept` is given."""
     codes = class_codes(block, pilot.classes)
     p, shift, found = len(pilot.coef), pilot.intercept, np.empty(0)
     if intercept is None:
@@ -250,7 +250,7 @@ def root_scores(leverage: FloatArray, weight: float, d: int) -> FloatArray:
     Parameters
     ----------
     leverage : ndarray of shape (n,), float64
-        Of a row of weight one, which is 1/U at least.
+        Leverages for weight one, which are at least 1/U.
     weight : float
         U, of all rows.
     d : int
@@ -343,7 +343,7 @@ def rough_model(
     ----------
     sample : StratifiedSample
     moments : LabelledScatter
-        Of all rows.
+        Moments of all rows.
     lam : float
         C of scikit-learn.
     intercept : bool

@@ -49,7 +49,7 @@ def leverages(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     Parameters
     ----------
     mixture : MixtureModel
-        Of the type "full" or "diag".
+        Its type is "full" or "diag".
     tile : ndarray of shape (n, d), float64
 
     Returns
@@ -109,7 +109,7 @@ def derivatives(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     Parameters
     ----------
     mixture : MixtureModel
-        Of the type "full" or "diag".
+        Its type is "full" or "diag".
     tile : ndarray of shape (n, d), float64
 
     Returns
@@ -151,7 +151,7 @@ class StandardisedPilot(NamedTuple):
     ----------
     mixture : MixtureModel
     mean, scale : ndarray of shape (d,), float64
-        Of the columns.
+        Mean and scale of the columns.
     """
 
     mixture: MixtureModel
@@ -166,7 +166,7 @@ class StandardisedPilot(NamedTuple):
 
 
 def plan_pilot(n_candidates: int, k: int, d: int) -> tuple[CovarianceType, int] | None:
-    """Return the kind of the pilot, and to how many rows it is fitted. None of too few.
+    """Return the kind of the pilot, and to how many rows it is fitted. None if rows are too few.
 
     Examples
     --------

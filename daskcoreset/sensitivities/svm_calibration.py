@@ -34,9 +34,9 @@ from daskcoreset.solvers.linear import round_hinge, solve_svm
 class SeparableRows(NamedTuple):
     r"""Rows for every column, an intercept among them, below which a plane is likely to be found.
 
-    Of two for every column half of all labellings are those of a plane, and a model on such rows
+    With two rows per column, half of all labellings are those of a plane, and a model on such rows
     follows the penalty alone. Rows near the plane of a pilot, and among them those that it has
-    wrong, then make a plane of their own, worse than that of uniform rows. So do more rows where a
+    wrong, then make another plane, worse than that of uniform rows. So do more rows where a
     class is rare.
 
     Attributes
@@ -135,7 +135,7 @@ def calibrate(
     Returns
     -------
     Calibrated
-        Where not all can be met, the gradient is given up last. The means of the classes, taken
+        If not all can be met, the gradient is given up last. The means of the classes, taken
         together, are not moved away for it.
     """
     by_pilot = row_terms(rows, rough)
@@ -182,7 +182,7 @@ def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
         As of `centred_rows`.
     class_weights : ndarray of shape (K,), float64
     sums : ndarray of shape (K, d), float64
-        Of the rows of every class, over all the data.
+        Sums of the rows of every class, over all the data.
     pulls : callable
         Makes what `pull_target` returns.
     mode : (bool, bool)

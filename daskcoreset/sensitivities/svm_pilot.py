@@ -117,7 +117,7 @@ class PilotSolution:
     cost : ndarray of shape (p,), float64
         :math:`F(\tilde w)`; of the pilot, until a fold has summed it up.
     sums : PilotSums or None
-        Of all the data. None after the first fold.
+        Sums over all the data. None after the first fold.
     """
 
     classes: AnyArray
@@ -189,7 +189,7 @@ class RowTerms(NamedTuple):
         :math:`|p_\Delta|^2`, squared distance to the mean of the cell.
     margins : ndarray of shape (n, p), float64
     lengths : ndarray of shape (n,), float64
-        Of the rows without `origin`, with an entry of `radius` appended.
+        Lengths of the rows without `origin`, with an entry of `radius` appended.
     """
 
     codes: IndexArray

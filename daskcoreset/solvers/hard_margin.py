@@ -53,7 +53,7 @@ def min_norm_point(rows: FloatArray, groups: IndexArray, *, tol: float = 1e-10) 
     Parameters
     ----------
     rows : ndarray of shape (m, d), float64
-        Of length about one: the longest row sets the scale of what counts as zero.
+        Their length is about one: the longest row sets the scale of what counts as zero.
     groups : ndarray of shape (m,), int64
         Group of each row, from zero. No group is empty.
     tol : float, default=1e-10
@@ -62,7 +62,7 @@ def min_norm_point(rows: FloatArray, groups: IndexArray, *, tol: float = 1e-10) 
     Returns
     -------
     MinNormPoint
-        Of length below `ZERO` where the sum of hulls holds the origin.
+        Its length is below `ZERO` if the sum of hulls holds the origin.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class HardMargin:
         Unit normal. Zero if the rows are not separable.
     margin : float
         :math:`\rho = \min_i \langle w, z_i\rangle`. With a bias, half the width of the strip
-        between the classes. Reached by `w` as it is, rounding included.
+        between the classes. Reached by `w` itself, rounding included.
     dual : ndarray of shape (m,), float64
         Convex coefficients: not negative, with sum one (with a bias: over each class).
     length : float

@@ -438,7 +438,7 @@ def hartigan(
     max_iter : int
         Passes over the rows at most.
     tol : float
-        The first pass that gains no more than this share of the cost is the last.
+        The first pass that gains at most this share of the cost is the last.
 
     Returns
     -------
@@ -508,7 +508,7 @@ def unit_centers(
 ) -> FloatArray:
     r"""Bring the centers of k-means on unit rows to length one, and make steps with these.
 
-    Of a cell with the sum s the best center of length one is :math:`s / |s|`, and every one is as
+    For a cell with the sum s the best center of length one is :math:`s / |s|`, and every one is as
     good where s is zero. A center without rows stays in place.
 
     Parameters
@@ -622,7 +622,7 @@ def nearest(
     points : ndarray of shape (n, d) or scipy sparse, float32 or float64
     centers : ndarray of shape (k, d), float64
     threads : bool, default=False
-        Whether to use all cores. Not for blocks: their scheduler has threads of its own.
+        Whether to use all cores. Not for blocks: their scheduler has its threads.
 
     Returns
     -------

@@ -47,7 +47,7 @@ def nearest_center(
 def _approach(
     points: AnyArray, row: int, label: int, labels: IndexArray, distances: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Assign rows to a new center where it is nearer."""
+    """Assign rows to a new center if it is nearer."""
     n, d = points.shape
     for i in range(n):
         total = 0.0

@@ -133,7 +133,7 @@ def solve_svm(
     Returns
     -------
     LinearFit
-        Where all rows are of one class, w = 0 and the cost is zero with an intercept.
+        If all rows are of one class, w = 0 and the cost is zero with an intercept.
 
     Notes
     -----

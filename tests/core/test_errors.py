@@ -1,12 +1,17 @@
-"""Warnings of the library."""
+"""Errors and warnings of the library."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+import zarr
+from sklearn.cluster import KMeans
 
-from daskcoreset import build
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset import Coreset, CoresetStream, CoresetTree, build, build_many
+from daskcoreset.core.errors import CoresetWarning, InvalidTypeError, StoreError
 
 
 def test_warnings__point_at_the_line_that_called() -> None:
@@ -14,3 +19,31 @@ def test_warnings__point_at_the_line_that_called() -> None:
     with pytest.warns(CoresetWarning, match="nothing was reduced") as caught:
         build(np.ones((3, 2)))
     assert caught[0].filename == __file__
+
+
+def test_stores__errors_say_what_is_there(tmp_path: Path) -> None:
+    zarr.save_array(str(tmp_path / "array"), np.ones((4, 2)))
+    with pytest.raises(StoreError, match=r"is a Zarr array, .* to daskcoreset\.build") as caught:
+        Coreset.from_zarr(tmp_path / "array")
+    assert caught.value.argument == "store"
+    with pytest.raises(StoreError, match="no Zarr version 3 group") as caught:
+        CoresetTree.open(tmp_path / "missing")
+    assert caught.value.argument == "path"
+
+
+def test_trees__say_how_they_are_opened_and_what_to_fit(tmp_path: Path) -> None:
+    not_opened: Any = CoresetTree
+    with pytest.raises(InvalidTypeError, match=r"CoresetTree.open\(path\)"):
+        not_opened(tmp_path / "tree")
+    tree = CoresetTree.create(tmp_path / "tree", size=10)
+    tree.append(np.ones((20, 2)))
+    stream = CoresetStream(size=10)
+    members = build_many(np.ones((20, 2)), methods=["uniform"], sizes=5)
+    for part, remedy in (
+        (tree, r"tree\.coreset"),
+        (tree[-1:], r"window\.coreset"),
+        (stream, r"stream\.coreset"),
+        (members, r"portfolio\[name\]"),
+    ):
+        with pytest.raises(InvalidTypeError, match=f"not an array of rows; .*{remedy}"):
+            KMeans().fit(part)

@@ -111,7 +111,7 @@ class Cover:
     radius : float
         Largest distance of a row from its nearest core point.
     least_diameter : float
-        No cover of as many core points has a smaller diameter. Zero if the diameter was given.
+        Other covers of that size have no smaller diameter. Zero if the diameter was given.
     sizes : dict of int to int
         Rows of every block as read.
     """
@@ -401,7 +401,7 @@ def _of_farthest_rows(reads: _Reads, max_points: int) -> Cover:
 
 
 def _n_offered(n_core: int, n_blocks: int, room: int) -> int:
-    """Return how many rows each block offers, for so many core points and room for more."""
+    """Return how many rows each block offers, for a number of core points and room for more."""
     if n_blocks == 1:
         return room  # its traversal is that of all rows
     return min(room, max(16, min(3 * n_core, _OFFERED // n_blocks)))

@@ -269,7 +269,7 @@ class LabelRequest:
         Their numbers in the pool.
     rows : ndarray of shape (q, d), float32 or float64
     phase : Phase
-        What for.
+        Purpose of the labels.
     """
 
     indices: IndexArray

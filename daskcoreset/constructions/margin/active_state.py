@@ -97,8 +97,8 @@ class Labelled:
         Raises
         ------
         InvalidInputError
-            For another number of labels, for what is no class, for a third class, or for values
-            that do not compare.
+            For another number of labels, for a value that is not a class, for a third class, or for
+            values that do not compare.
 
         Examples
         --------
@@ -144,12 +144,12 @@ def plain_labels(labels: Any, count: int) -> list[Label]:
     Returns
     -------
     list
-        Of str, int, finite float or bool.
+        Its values are str, int, finite float or bool.
 
     Raises
     ------
     InvalidInputError
-        For another number of labels, or one that is no class, such as None or NaN.
+        For another number of labels, or one that is not a class, such as None or NaN.
 
     Examples
     --------

@@ -391,7 +391,7 @@ def max_margin(
     blocks : RowBlocks
         With labels.
     first : BlockResults of FirstRead
-        What `find_classes` read.
+        Result of `find_classes`.
     epsilon : float
         The margin is at least ``1 - epsilon`` of the largest.
     intercept : bool
@@ -535,7 +535,7 @@ class ViolatorRows:
     levels : ndarray of shape (2,), float64
         Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1. Infinity for none.
     square : float
-        Largest squared distance from the center, R squared. Zero where it is not measured.
+        Largest squared distance from the center, R squared. Zero if it is not measured.
     rows : SelectedRows
         Violators. Their values are how far they are above their floor, all negative.
     """
@@ -631,7 +631,7 @@ def choose_diverse(
 
     Examples
     --------
-    Of two equal rows one is taken, and the row that pulls elsewhere.
+    One of two equal rows is taken, and the row that pulls elsewhere.
 
     >>> z = np.array([[1.0, -1.0], [1.0, -1.0], [0.9, 1.5]])
     >>> choose_diverse(z @ [2.0, 0.0], z @ z.T, 4.0, 0.9, 2)

@@ -279,7 +279,7 @@ def outlier_margin(
     blocks : RowBlocks
         With labels of two classes.
     first : BlockResults of FirstRead
-        What `find_classes` read.
+        Result of `find_classes`.
     options : OutlierOptions
 
     Returns

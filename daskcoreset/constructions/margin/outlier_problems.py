@@ -307,7 +307,7 @@ class SharedProblems:
     rows : ProblemRows
         Rows known, on which problems are solved.
     best : Candidate or None
-        Of largest :math:`\rho_k` so far.
+        The candidate of largest :math:`\rho_k` so far.
     reads : int
     """
 
@@ -327,7 +327,7 @@ class SharedProblems:
         Parameters
         ----------
         normals : ndarray of shape (q, d), float64
-            Of length one.
+            Unit vectors.
         draws : Draws or None, default=None
             Random subsets, one a separator. With None each is measured on all rows, and the
             best is kept.

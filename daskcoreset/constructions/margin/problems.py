@@ -35,7 +35,7 @@ class Rival:
     ----------
     y : ndarray of shape (t,), int64
     margin : float
-        What the right answer is ahead by, divided by `loss`.
+        Lead of the right answer, divided by `loss`.
     loss : float
         How wrong `y` is; 1 where all wrong answers are equally wrong.
     """

@@ -102,7 +102,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
     Returns
     -------
     ndarray of shape (n,), int64, or InvalidRow
-        The first label that is no class, or no whole number.
+        The first label that is not a class, or not a whole number.
     """
     labels = labels_of(block)
     if classes is None:
@@ -351,7 +351,7 @@ class Triple:
     margin : float
         At the separator that it violated, with slacks.
     difference : ndarray of shape (D,), float64
-        Of the joint features, divided by the loss.
+        Difference of the joint features, divided by the loss.
     answer, rival : ndarray of int64
         The right and the wrong answer.
     row : ndarray of shape (d,), float64
@@ -450,7 +450,7 @@ def solve_triples(
     ----------
     core : list of Triple
     numbers : ndarray of shape (m,), int64
-        Of the first rows of their examples in the whole data.
+        Numbers of the first rows of their examples in the whole data.
     C : float
         As in `structured_margin`.
 

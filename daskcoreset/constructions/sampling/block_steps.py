@@ -104,7 +104,7 @@ class ProposeCandidates:
     n_rows : int or None
         Rows in all, where known: a block gives candidates in proportion to its rows.
     n_blocks : int
-        Where they are unknown, every block gives as many as any other.
+        If it is unknown, every block gives the same number.
     """
 
     construction: Sensitivity[Any]

@@ -63,7 +63,7 @@ class Selection:
     indices : ndarray of shape (m,), int64
         Row numbers in the whole data set, increasing.
     results : BlockResults
-        Of the read that summarised.
+        Results of the pass that summarised.
     rereads : int
         Blocks that were read once more.
     complete : bool
@@ -361,7 +361,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     Returns
     -------
     Draw
-        Of several draws that of the least loss.
+        The draw of least loss, if there are several.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Views: trees that follow a source. How it is looked at, what is read, what becomes of the leaves.
+"""Views: trees that follow a source. How it is looked at, what is read, how the leaves change.
 
 A leaf of such a tree is named after its part, and so are its random numbers. Its node is named
 after its coreset, bit by bit, and the shape is one of the names of all leaves. So nothing depends
 on when a part came, or on what was there before it: after any history the tree has the bits of one
-that is made from the source as it is.
+that is made from the present source.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class SourceView:
         return cls(source, FollowOptions.of_record(record.options, reading), record.keep)
 
     def at(self, source: Any) -> SourceView:
-        """Return the view of the source, opened again. `Rows` say anew how it is read."""
+        """Return the view of the source, opened again. `Rows` set again how it is read."""
         source, reading = ReadOptions.of(source)
         options = self.options if reading is DEFAULTS else replace(self.options, reading=reading)
         return replace(self, source=source, options=options)
 
     def look(self, manifest: Manifest) -> tuple[SourceState, SourceRecord]:
-        """Return the source as it is, and what is remembered of how it is read.
+        """Return the present source, and the record of how it is read.
 
         Raises
         ------

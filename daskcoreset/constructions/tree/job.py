@@ -98,7 +98,7 @@ class Settings:
         return row_blocks(X, y, sample_weight, **options)
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
-        """Check, before any read, that the method can use the data, and nodes of so many rows."""
+        """Check, before any pass, that the method can use the data and nodes of this size."""
         reducer = self.reducer
         if reducer.needs_labels:
             blocks.require_labels(reducer.name)
@@ -171,7 +171,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a stream or a stored tree is asked to be, as in `daskcoreset.CoresetTree.create`."""
+    """The settings of a stream or a stored tree, as in `daskcoreset.CoresetTree.create`."""
 
     method: Any
     size: Any
@@ -333,7 +333,7 @@ class Node:
     points : WeightedPoints
         The coreset, its row numbers counted from the first row of the first block.
     facts : dict
-        What the reducer says of all rows, at the root of all the data.
+        Facts of the reducer about all rows, at the root of all the data.
     """
 
     first: int
@@ -354,7 +354,7 @@ class NodeReducer:
     settings : Settings
         A node's random numbers are addressed by its first block and its level.
     n_blocks : int
-        The node of so many blocks is the root.
+        The node of this number of blocks is the root.
     part : bool
         Whether the root itself stands for a part of the data, as a leaf of a stored tree does: it
         is not described then, and not refused for what it lacks, such as rows of a second class.

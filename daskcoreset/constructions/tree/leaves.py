@@ -342,7 +342,7 @@ class LeafRows(NamedTuple):
     points : WeightedPoints
         Its coreset, row numbers counted from its first row.
     schema : RowSchema
-        Of the rows as they came.
+        Schema of the rows as they came.
     rows, n_dropped : int
         Rows as read, and those of them that were left out.
     weight : float
@@ -374,9 +374,9 @@ def read_leaf(
     data : tuple
         X, y and sample_weight.
     settings : Settings
-        Of the tree.
+        Settings of the tree.
     address : (int, int)
-        Of the leaf's random numbers.
+        Address of the leaf's random numbers.
     check : callable
         Refuses rows of another schema, before they are read.
     unit_length : bool, default=False

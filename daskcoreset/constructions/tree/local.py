@@ -289,7 +289,7 @@ def _locked(root: Path) -> Iterator[None]:
 
     Without it a writer that was stopped between the two for so long that its number was
     made and swept away again would find the number free. The system frees the lock of a process
-    that dies. If there are no such locks, the rename alone decides.
+    that dies. Without such locks, the rename alone decides.
     """
     try:
         import fcntl

@@ -32,7 +32,7 @@ class SourceRecord:
     Attributes
     ----------
     kind, name : str
-        Of `SourceState`.
+        As in `SourceState`.
     options : mapping
         ``FollowOptions.record``: a source is followed in one way. Of an array also its dtypes.
     keep : int or None
@@ -40,7 +40,7 @@ class SourceRecord:
     mark : str or None
         Snapshot or version of the source.
     stamps : mapping of str to str
-        Of the parts, by the names of their leaves.
+        Stamps of the parts, by the names of their leaves.
     """
 
     kind: str
@@ -102,7 +102,7 @@ class SourceRecord:
         return {**options.record, "dtypes": dict(state.dtypes)}
 
     def _check_dtypes(self, where: str, state: SourceState) -> None:
-        """Refuse an array that was written anew with another dtype, whatever its rows count as."""
+        """Refuse an array that was rewritten with another dtype, whatever its rows count as."""
         known: Mapping[str, str] = self.options["dtypes"]
         for name, dtype in state.dtypes.items():
             before = known.get(name, dtype)
@@ -428,7 +428,7 @@ def write_version(
     Returns
     -------
     Needed
-        Of the versions that are kept.
+        Needs of the versions that are kept.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class Head:
     version : int
         0 before the first.
     digest : str
-        Of the version; of the settings before the first.
+        Digest of the version, or of the settings before the first version.
     """
 
     settings: str
@@ -195,7 +195,7 @@ class Place(ABC):
 
     @abstractmethod
     def settings(self) -> GroupContents:
-        """Return the settings. An error if there are none of this layout's kind."""
+        """Return the settings. An error if this layout's kind is missing."""
 
     @abstractmethod
     def newest(self) -> int:
@@ -217,7 +217,7 @@ class Place(ABC):
         Returns
         -------
         value : object or None
-            What `read` returned. None before the first version.
+            Result of `read`. None before the first version.
         head : Head
 
         Raises
@@ -270,7 +270,7 @@ class Place(ABC):
         remedy : str
             Remedy if something is there.
         head : Head, optional
-            What the first version follows, by `begin`.
+            The head before the first version, by `begin`.
         members : Members, optional
             Members of the first version.
         overwrite : bool, default=False
@@ -285,7 +285,7 @@ class Place(ABC):
         Raises
         ------
         StoreError
-            If something is there, or it cannot be written. What was there is unchanged.
+            If something is there, or it cannot be written. The place is unchanged.
         """
 
     @abstractmethod
@@ -340,7 +340,7 @@ class Place(ABC):
         Raises
         ------
         StoreError
-            If another writer was first, or it cannot be written. What was there is unchanged.
+            If another writer was first, or it cannot be written. The place is unchanged.
         """
         if self.unmade is None:
             return self._commit(head, members, keep)
@@ -392,9 +392,9 @@ class _Change(Generic[T]):
     head : Head
         The newest version of the place, if it was.
     kind : str
-        Of the group that says what a version is.
+        Kind of the group that describes a version.
     value : object
-        What is held then.
+        The value that is held then.
     """
 
     place: Place
@@ -487,7 +487,7 @@ class Kept(Generic[T]):
         place, before, members, keep
             As in `Place.commit`.
         value : object
-            What is held then.
+            The value that is held then.
 
         Raises
         ------

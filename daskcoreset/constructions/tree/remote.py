@@ -77,7 +77,7 @@ class Root:
     head : Head
         The newest version.
     tokens : tuple of str
-        Of the change that made it, the one before it, and so on.
+        Tokens of the change that made it, the one before it, and so on.
     tag : mapping
         Tells this object from all others that were or will be there.
     """
@@ -273,7 +273,7 @@ class RemotePlace(Place):
         return after
 
     def check_writable(self, remedy: str) -> None:
-        """Look for what is no member, and write what no writer knows on a condition."""
+        """Look for foreign objects, and write an unknown object on a condition."""
         self._refuse_read_only()
         self._refuse_others(self._find_root(), remedy)
         self._check_conditions(self._name_of(1, "probe", uuid4().hex))
@@ -348,7 +348,7 @@ class RemotePlace(Place):
         return after
 
     def _swing(self, data: bytes, token: str, before: Root | None) -> bool:
-        """Replace the root that was read. Return False where it is another one by now.
+        """Replace the root that was read. Return False if it is another one by now.
 
         Raises
         ------
@@ -452,7 +452,7 @@ def place_at(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        It is none of these, or the options do not belong to it.
+        It is something else, or the options do not belong to it.
     """
     found = find_folder(argument, location, storage_options)
     return LocalPlace(found, layout) if isinstance(found, Path) else RemotePlace(found, layout)

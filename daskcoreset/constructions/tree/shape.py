@@ -26,7 +26,7 @@ class Part:
     Attributes
     ----------
     name : str
-        Of a leaf as given; of a node a digest of the names below.
+        The given name of a leaf, or a digest of the names below a node.
     start, stop : int
         Its leaves, in their order.
     below : tuple of Part

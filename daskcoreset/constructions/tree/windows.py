@@ -99,12 +99,12 @@ def by_position(n_leaves: int, window: slice | int) -> list[bool]:
 def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     """Return a mask of the leaves from one date or time to another, both included.
 
-    A date means the whole day. A time with a zone is compared in UTC, any other as it is.
+    A date means the whole day. A time with a zone is compared in UTC, any other unchanged.
 
     Raises
     ------
     InvalidInputError
-        There is no leaf between them, or one has no time, so that it is not known where it lies.
+        No leaf lies between them, or one has no time.
     """
     start = None if first is None else _instant("leaves", first, end=False)
     stop = None if last is None else _instant("leaves", last, end=True)
@@ -214,7 +214,7 @@ class TreeWindow:
     ----------
     tree : CoresetTree
     names : tuple of str
-        Of the leaves.
+        Names of the leaves.
     """
 
     def __init__(self, tree: Any, names: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ class MixtureModel:
         Non-negative, of sum one.
     means : ndarray of shape (k, d), float64
     covariances : ndarray, float64
-        Of shape (k, d, d), (d, d), (k, d) or (k,), in the order of the types.
+        The shape is (k, d, d), (d, d), (k, d) or (k,), in the order of the types.
     precisions_cholesky : ndarray, float64
         Upper-triangular factors of the inverse covariances, or inverse standard
         deviations; of the shape of `covariances`.

@@ -183,7 +183,7 @@ def maximisation(
     Parameters
     ----------
     moments : ComponentMoments
-        Of all rows.
+        Moments of all rows.
     previous : MixtureModel or None
         Whose mean and covariance a component keeps when no weight is left in it. Its own
         weight is then zero, so that any would do. None at the start, where every component

@@ -124,9 +124,7 @@ def test_columns__of_one_name(tmp_path: Path) -> None:
     table = pa.table([pa.array(np.arange(20.0))] * 3, names=["a", "a", "b"])
     pq.write_table(table, path)
     for X in (path, [path, path], table):
-        with pytest.raises(
-            errors.InvalidInputError, match=r"more than one.*rename the duplicates"
-        ):
+        with pytest.raises(errors.InvalidInputError, match=r"more than one.*rename the duplicates"):
             build(X, size=5)
     assert build(open_rows(table, columns=["b"]), size=5).provenance["columns"] == ("b",)
     frame = pd.DataFrame(np.ones((20, 3)), columns=["a", "a", "b"])
