@@ -365,7 +365,7 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
 
 
 def _is_cube(group: Any, names: tuple[str, ...]) -> bool:
-    """Whether variables of more dimensions are stored, beside which bounds of times do not count."""
+    """Whether variables of more dimensions are stored, so that bounds of times do not count."""
     if type(group).__module__[:4] != "zarr":
         return False
     return any(len(group[name].shape) > 2 and _dims_of(group[name]) for name in names)
