@@ -174,11 +174,14 @@ def plot_coresets(
     if not several or not all(isinstance(one, Coreset) for one in several):
         raise InvalidTypeError(
             f"coresets is {shown(coresets)}",
+            argument="coresets",
             remedy="pass a dict of names to coresets, or a Portfolio",
         )
     if len(widths := {one.n_features for one in several}) > 1:
         raise InvalidInputError(
-            f"coresets have {sorted(widths)} columns", remedy="pass coresets of the same data"
+            f"coresets have {sorted(widths)} columns",
+            argument="coresets",
+            remedy="pass coresets of the same data",
         )
     picture = _picture(several, X, sample_weight, bins, on_invalid, legend)
     panels = _panels(axes, len(several))
@@ -483,7 +486,9 @@ def _panels(axes: Any, n: int) -> AnyArray:
         given = np.array(axes, dtype=object).ravel()
         if len(given) != n:
             raise InvalidInputError(
-                f"axes has {len(given)} axes for {n} coresets", remedy="pass as many"
+                f"axes has {len(given)} axes for {n} coresets",
+                argument="axes",
+                remedy="pass one per coreset",
             )
         return given
     pyplot = need_matplotlib("matplotlib.pyplot")

@@ -221,8 +221,10 @@ def clear_errors(name: str, done: str) -> Iterator[None]:
                 remedy="make it first",
             ) from None
         # Without the cause, whose text may hold the address with its signature.
-        msg = f"{name} could not be {done} ({_summary(error)}); check the network and the endpoint"
-        raise StoreError(f"{msg}, and try again") from None
+        raise StoreError(
+            f"{name} could not be {done} ({_summary(error)})",
+            remedy="check the network and the endpoint, and try again",
+        ) from None
 
 
 def _again(request: Callable[P, T]) -> Callable[P, T]:

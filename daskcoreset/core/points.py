@@ -361,8 +361,9 @@ def _check_finite(points: Any) -> None:
     if not isinstance(points, np.ndarray):
         row = int(np.searchsorted(points.indptr, position, side="right")) - 1
     bad = values[position][~np.isfinite(values[position])][0]
-    msg = f"points holds {bad} at row {row}; weighted rows are finite, so clean or drop it"
-    raise InvalidInputError(msg)
+    raise InvalidInputError(
+        f"points holds {bad} at row {row}", argument="points", remedy="clean or drop the row"
+    )
 
 
 def _vector(name: str, value: Any, m: int) -> AnyArray:

@@ -154,7 +154,7 @@ def construction_for(
         return resolve_method(method)
     as_int("n_clusters", n_clusters)
     refusal = InvalidInputError(
-        f"n_clusters={n_clusters} has no use beside the construction {method!r}",
+        f"n_clusters={n_clusters} has no effect with the method {method!r}",
         argument="n_clusters",
         remedy="leave it out",
     )

@@ -161,7 +161,9 @@ class SVM(Sensitivity[Any]):
         if not is_choice(self.variant, _VARIANTS):
             names = ", ".join(f'"{name}"' for name in _VARIANTS)
             raise InvalidInputError(
-                f"variant must be one of {names}, got {self.variant!r}", remedy="pass one of these"
+                f"variant must be one of {names}, got {self.variant!r}",
+                argument="variant",
+                remedy="pass one of these",
             )
 
     @property
@@ -235,10 +237,10 @@ class SVM(Sensitivity[Any]):
         weight = sum(part.weight for part in summary.values())
         if not weight * min(float(self.lam), 1.0) >= _MIN_WEIGHT:
             raise InvalidInputError(
-                f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} the losses of "
-                "the SVM vanish beside |w|^2/2",
+                f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} "
+                "the losses of the SVM are negligible against |w|^2/2",
                 argument="sample_weight",
-                remedy="scale the weights up, or lam",
+                remedy="raise the weights, or lam",
             )
         n_features = next(iter(summary.values())).rows.points.shape[1]
         # As many problems as classes, each solved on all of the pilot.

@@ -168,7 +168,7 @@ def check_options(tol: float, **counts: Any) -> None:
         raise InvalidInputError(
             f"tol must be at least 0 and finite, got {tol}",
             argument="tol",
-            remedy="pass such a number",
+            remedy="pass a small number such as 1e-4",
         )
 
 
@@ -189,9 +189,9 @@ def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_rows,):
         raise InvalidInputError(
-            f"sample_weight has shape {weights.shape} beside {n_rows} rows",
+            f"sample_weight has shape {weights.shape}, but there are {n_rows} rows",
             argument="sample_weight",
-            remedy="pass one weight for every row",
+            remedy="pass one weight per row",
         )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):

@@ -304,9 +304,9 @@ def check_init(init: Any, n_clusters: int, n_features: int) -> None:
         if shape[:1] == (n_clusters,):
             what, wanted = "number of features of the data", n_features
         raise InvalidInputError(
-            # As scikit-learn says it, to those who look for its words.
-            f"The shape of the initial centers {shape} does not match the {what} {wanted}: init "
-            f"must give {n_clusters} centers of {n_features} features."
+            f"The shape of the initial centers {shape} does not match the {what} {wanted}",
+            argument="init",
+            remedy=f"pass {n_clusters} centers of {n_features} features",
         )
 
 

@@ -79,8 +79,10 @@ class _Positive(Divergence):
         if len(bad):
             j = bad[0]
             raise InvalidInputError(
-                f"low is {low[j]} and high {high[j]} in column {j}; the {self.title} needs "
-                f"0 < low <= high."
+                f"low is {low[j]} and high {high[j]} in column {j}, but the "
+                f"{self.title} needs 0 < low <= high",
+                argument="low",
+                remedy="pass the smallest and largest value of each column",
             )
         with np.errstate(over="ignore", divide="ignore", under="ignore"):
             steepest, flattest = self._curvature(low), self._curvature(high)
@@ -88,8 +90,10 @@ class _Positive(Divergence):
         if len(lost):
             j = lost[0]
             raise InvalidInputError(
-                f"low is {low[j]} and high {high[j]} in column {j}: no float64 holds the factor "
-                f"between the {self.title} and a squared distance; clip the smallest values."
+                f"low is {low[j]} and high {high[j]} in column {j}: no float64 "
+                f"holds the factor between the {self.title} and a squared distance",
+                argument="low",
+                remedy="clip the smallest values",
             )
         return steepest, flattest
 

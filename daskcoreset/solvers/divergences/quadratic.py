@@ -239,7 +239,9 @@ def _positive_definite(name: str, value: Any) -> FloatArray:
         matrix = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidTypeError(
-            f"{name} is not an array of numbers ({error})", argument=name, remedy="pass one"
+            f"{name} is not an array of numbers ({error})",
+            argument=name,
+            remedy="pass an array of numbers",
         ) from error
     if matrix.ndim not in (1, 2) or not matrix.size or len(set(matrix.shape)) > 1:
         raise InvalidInputError(
@@ -263,7 +265,7 @@ def _positive_definite(name: str, value: Any) -> FloatArray:
             f"{name} is not positive definite: with its columns brought to unit diagonal the "
             f"smallest eigenvalue is {smallest:.3g}",
             argument=name,
-            remedy="pass a positive definite one",
+            remedy="pass a positive definite matrix",
         )
     if smallest <= _SINGULAR:
         raise InvalidInputError(

@@ -153,7 +153,11 @@ def fit_mixture(
     count = 1 if auto else as_int("n_init", n_init)
     for name, value in {"tol": tol, "reg_covar": reg_covar}.items():
         if not 0.0 <= value < np.inf:
-            raise InvalidInputError(f"{name} must be finite and not negative, got {value!r}.")
+            raise InvalidInputError(
+                f"{name} must be finite and not negative, got {value!r}",
+                argument=name,
+                remedy="pass such a number",
+            )
     points, u, center = _weighted_rows(X, sample_weight)
     _check_distinct(points, k)
     rng = np.random.default_rng(resolve_seed(random_state))
@@ -274,7 +278,7 @@ def start_mixture(  # noqa: PLR0917 - all of them are always given
     n_distinct = int((moments.weight > 0.0).sum())
     if n_distinct < k:
         raise InvalidInputError(
-            f"n_components={k}, but only {n_distinct} clusters of X can be told apart",
+            f"n_components={k}, but X has only {n_distinct} distinct clusters",
             argument="n_components",
             remedy="pass a smaller n_components",
         )
@@ -321,7 +325,7 @@ def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, 
         raise InvalidInputError(
             "sample_weight must be finite, not negative, and positive for at least one row",
             argument="sample_weight",
-            remedy="pass such weights",
+            remedy="correct the weights",
         )
     weights = weights / weights.max()  # the sum of what is given may overflow
     counted = weights > _NEGLIGIBLE * weights.sum()

@@ -203,7 +203,11 @@ def sample(
     import scipy.linalg
 
     if n_samples < 1:
-        raise InvalidInputError(f"n_samples must be at least 1, got {n_samples}.")
+        raise InvalidInputError(
+            f"n_samples must be at least 1, got {n_samples}",
+            argument="n_samples",
+            remedy="pass a positive int",
+        )
     rng = np.random.default_rng(resolve_seed(random_state))
     # Normalised again: the generator refuses sums that exceed one by rounding.
     counts = rng.multinomial(n_samples, mixture.weights / mixture.weights.sum())
