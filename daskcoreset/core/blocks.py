@@ -466,7 +466,7 @@ def _mismatch(name: str, shape: tuple[int, ...], n_rows: int, index: int) -> Inv
         f"in block {index} {name} has a block of shape {shape} beside a block of X with {n_rows} "
         f"rows",
         argument=name,
-        remedy=f"give {name} one entry for every row of X, in the same chunks",
+        remedy=f"give {name} one entry per row of X, in the same chunks",
     )
 
 

@@ -408,7 +408,8 @@ def _check_names(names: Sequence[str], where: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidInputError(
-            f"{where} has more than one column of each of the names {twice}", remedy="rename them"
+            f"{where} has more than one column of each of the names {twice}",
+            remedy="rename the duplicates",
         )
 
 

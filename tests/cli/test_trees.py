@@ -59,7 +59,7 @@ def test_window__by_date_finds_leaves_wherever_they_stand(
     ("time", "said"),
     [
         ("monday", "is 'monday', which is neither a date nor a number"),
-        ("", "is '', which is no date"),
+        ("", "is '', which is neither a date"),
         ("2026-03-02", "is '2026-03-02', a date, and that of leaf 'a' is '2026', a number"),
     ],
 )

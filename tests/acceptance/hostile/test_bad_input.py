@@ -192,7 +192,7 @@ def test_build__x_that_cannot_be_used(
 @pytest.mark.parametrize(
     ("beside", "error", "message"),
     [
-        (np.ones(5), ValueError, "{} has 5 entries but X has 4 rows; pass one entry for every row"),
+        (np.ones(5), ValueError, "{} has 5 entries but X has 4 rows; pass one entry per row"),
         (pd.Series(np.ones(3)), ValueError, "{} has 3 entries but X has 4 rows"),
         (
             np.ones((4, 1)),
