@@ -151,6 +151,8 @@ def setup(app: Any) -> None:
     """Draw the figures, take in the notebooks, connect the hooks."""
     _draw.write(HERE / "_figures")
     app.add_directive("drawing", _draw.Drawing)
+    for copied in (HERE / "notebooks").glob("*.ipynb"):
+        copied.unlink()
     for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
         shutil.copy2(notebook, HERE / "notebooks" / notebook.name)
     app.connect("autodoc-skip-member", _skip)

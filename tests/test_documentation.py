@@ -53,6 +53,13 @@ def test_help__of_the_package_fits_two_screens() -> None:
     assert "on_invalid" in pydoc.plain(pydoc.render_doc(daskcoreset.build))
 
 
+def test_notebooks__are_in_the_list() -> None:
+    listed = (DOCS / "notebooks" / "index.md").read_text()
+    assert set(re.findall(r"\]\((\w+\.ipynb)\)", listed)) <= {
+        path.name for path in (ROOT / "notebooks").glob("*.ipynb")
+    }
+
+
 @pytest.mark.parametrize("name", GUIDES)
 def test_guide__is_short_and_has_a_picture(name: str) -> None:
     text = (DOCS / "guides" / f"{name}.md").read_text()
