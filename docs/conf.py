@@ -154,7 +154,11 @@ def setup(app: Any) -> None:
     for copied in (HERE / "notebooks").glob("*.ipynb"):
         copied.unlink()
     for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
-        shutil.copy2(notebook, HERE / "notebooks" / notebook.name)
+        copy = HERE / "notebooks" / notebook.name
+        # Links to pages are written for the folder of the repository.
+        text = notebook.read_text(encoding="utf-8").replace("](../docs/", "](../")
+        copy.write_text(text, encoding="utf-8")
+        shutil.copystat(notebook, copy)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-bases", _bases)
     app.connect("source-read", _close_blocks)
