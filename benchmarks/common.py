@@ -121,11 +121,17 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
+def processor_of(stamp: Mapping[str, Any]) -> str:
+    """Return the short name of the processor of a run."""
+    name = str(stamp.get("processor", "not recorded"))
+    return name.replace("(R)", "").replace(" Processor", "")
+
+
 def stamped(data: Mapping[str, Any]) -> str:
     """Say in a sentence which run made the results."""
     made = data["stamp"]
     load = f", load {made['load']:.1f}" if "load" in made else ""
-    of = f" of {made['processor']}" if "processor" in made else ""
+    of = f" of {processor_of(made)}" if "processor" in made else ""
     return f"Run: commit {made['commit']}, {made['date']}, {made['cpus']} cores{of}{load}."
 
 

@@ -417,7 +417,7 @@ def throughput(results: Path) -> list[str]:
     data = common.read("throughput", results)
     rows = []
     for run in _runs(data):
-        where = run["stamp"].get("processor", "not recorded")
+        where = common.processor_of(run["stamp"])
         for row in run["results"]["stored"]:
             job = (
                 row["job"].replace("passes=1", "`build`").replace("passes=2", "`build`, two passes")
@@ -427,9 +427,10 @@ def throughput(results: Path) -> list[str]:
             peak = f"{row['peak'] / 2**20:.0f} MiB"
             rows.append([where, job, f"{row['seconds'][1]:.2f} s", ratio, peak])
     n_rows = data["results"]["stored"][0]["rows"]
+    turns = seeds_of(run["stamp"]["turns"] for run in _runs(data)).removesuffix(" seeds")
     heads = ["processor", "job", "processor time", "ratio to the plain sum", "peak memory"]
     caption = (
-        f"{n_rows:,} x 20 rows of float32 in Zarr, {data['stamp']['turns']} turns side by side. "
+        f"{n_rows:,} x 20 rows of float32 in Zarr, {turns} turns side by side. "
         "Medians, and ratios with their quartiles. " + " ".join(map(common.stamped, _runs(data)))
     )
     return [caption, "", *common.table(heads, rows)]
@@ -439,7 +440,7 @@ def in_memory(results: Path) -> list[str]:
     """Return ratios of builds in memory and of streams to simple code."""
     data = common.read("throughput", results)
     runs = _runs(data)
-    names = [run["stamp"].get("processor", "not recorded") for run in runs]
+    names = [common.processor_of(run["stamp"]) for run in runs]
     rows = []
     for row in zip(*(run["results"]["memory"] for run in runs), strict=True):
         what = f"`build` of {row[0]['rows']:,} rows in memory", "NumPy in two passes"
