@@ -1,13 +1,13 @@
 """The program ``daskcoreset``: its start, errors and exit codes.
 
-Exit codes are 0 for success, 1 for a failure or a reader that went away, 2 for wrong usage
-and 130 for an interruption. An error is one line on the error stream; with ``--debug`` it
-is the traceback.
+Exit codes are 0 for success, 1 for a failure or a closed pipe, 2 for wrong usage and 130 for an
+interruption. An error is one line on the error stream. With ``--debug`` it is the traceback.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -23,6 +23,11 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 _DEBUG = "--debug"
 
+# Arguments with a value, and calls with one argument, as messages show them.
+_QUOTES = "\"'"
+_ARGUMENT = re.compile(r"""(?<![\w.-])([a-z]\w*)=("[^"]*"|'[^']*'|[\w.+-]*\w)(?!\.?[\w(\[])""")
+_OPEN_ROWS = re.compile(r"open_rows\(\w+, (\w+)=(?:[^()]|\([^()]*\))*\)")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -30,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments without the name of the program; by default those of the process.
+        Arguments without the name of the program. Default: those of the process.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # It says how errors look, whatever the command, so it may stand anywhere.
     arguments = [argument for argument in all_arguments if argument != _DEBUG]
     try:
-        with _warnings_in_one_line():
+        with _warnings_in_one_line(arguments):
             code = _run(arguments)
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a reader that went away can be handled
@@ -96,11 +101,11 @@ def _message(error: BaseException, arguments: Sequence[str]) -> str:
         where = "daskcoreset" if context is None else context.command_path
         return f"{typers_message.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
-        flag = f"--{error.argument or ''}".replace("_", "-")
-        if error.argument and flag in _flags_of(arguments):
-            remedy = f"; {error.remedy}" if error.remedy else ""
-            return f"{flag}: {error.problem}{remedy}"
-        return str(error)
+        flag, flags = f"--{error.argument or ''}".replace("_", "-"), _flags_of(arguments)
+        text = str(error)
+        if error.argument and flag in flags:
+            text = f"{flag}: {error.problem}" + (f"; {error.remedy}" if error.remedy else "")
+        return _with_flags(text, flags)
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
 
@@ -119,6 +124,26 @@ def _flags_of(arguments: Sequence[str]) -> set[str]:
             break
         command = below
     return {flag for parameter in command.params for flag in parameter.opts}
+
+
+def _with_flags(text: str, flags: set[str]) -> str:
+    """Write arguments of Python, such as ``on_invalid="drop"``, as options of the command.
+
+    Examples
+    --------
+    >>> _with_flags('clean the data, or pass on_invalid="drop".', {"--on-invalid"})
+    'clean the data, or pass --on-invalid=drop.'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        flag = f"--{found[1]}".replace("_", "-")
+        if flag not in flags:
+            return found[0]
+        if found.re is _OPEN_ROWS or found[2] == "True":
+            return flag
+        return f"{flag}={found[2].strip(_QUOTES)}"
+
+    return _ARGUMENT.sub(option, _OPEN_ROWS.sub(option, text))
 
 
 def _typers_message(error: BaseException) -> str | None:
@@ -143,9 +168,9 @@ def _forget_output() -> None:
 
 
 @contextmanager
-def _warnings_in_one_line() -> Iterator[None]:
+def _warnings_in_one_line(arguments: Sequence[str]) -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say(f"warning: {message}")
+        _say(f"warning: {_with_flags(str(message), _flags_of(arguments))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", CoresetWarning)
