@@ -33,8 +33,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     Raises
     ------
     InvalidInputError
-        If no scheduler answers, or there would be so many workers that their processes alone
-        would fill the memory.
+        If no scheduler answers, or the number of workers is above 16 per processor.
     MissingDependencyError
         If a cluster is asked for and distributed is not installed.
     """
@@ -55,7 +54,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     if workers is not None and workers > _WORKERS_PER_PROCESSOR * processors:
         raise InvalidInputError(
             f"--workers is {workers}, and this machine has {processors} processors",
-            remedy=f"pass {processors}, or {_WORKERS_PER_PROCESSOR * processors} at most",
+            remedy=f"pass {processors}, or at most {_WORKERS_PER_PROCESSOR * processors}",
         )
     with _deaf_to_interrupts():
         cluster = distributed.LocalCluster(
@@ -90,9 +89,9 @@ def _connected(client: Callable[..., Any], scheduler: str) -> Any:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes started in the body ignore Ctrl-C, which a terminal sends to all of them.
+    """Let processes that the body starts ignore Ctrl-C, which a terminal sends to all of them.
 
-    This process acts on it and ends them. They would each print a traceback first.
+    This process handles Ctrl-C and ends them. Otherwise each would print a traceback.
     """
     # Python allows signals to be set in the main thread only, and delivers them there.
     if threading.current_thread() is not threading.main_thread():

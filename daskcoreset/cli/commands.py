@@ -1,4 +1,4 @@
-"""The commands of ``daskcoreset``; `daskcoreset.cli.main` starts them and reports their errors."""
+"""The commands of ``daskcoreset``, which `daskcoreset.cli.main` starts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _CLUSTERS = 8
 app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Coresets of data larger than memory: small weighted subsets with a guarantee.",
-    epilog="Progress is shown on a terminal only. Results are key-tab-value lines in a pipe.",
+    epilog="Results are a table on a terminal, and lines of key, tab and value in a pipe.",
 )
 app.add_typer(trees, name="tree")
 
@@ -76,10 +76,12 @@ def _print_version(value: bool) -> None:
 def options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show it.")
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error. Works after any command."),
     ] = False,
 ) -> None:
     """Take the options that belong to every command."""
@@ -90,7 +92,7 @@ def options(
 @expanded
 def build(
     source: In,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to create.")],
     reading: Reading,
     building: Building,
     running: Running,
@@ -98,16 +100,16 @@ def build(
     y: Y = None,
     sample_weight: SampleWeight = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Double the size until costs differ by no more.")
+        float | None, typer.Option(help="Double the size until costs differ by at most this share.")
     ] = None,
     overwrite: Overwrite = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the plan; do nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan, and build nothing.")] = False,
 ) -> None:
     """Build a coreset of IN and save it as OUT."""
     if running.scheduler is not None and running.workers is not None:
-        raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
+        raise typer.BadParameter("--scheduler and --workers exclude each other; pass one.")
     if epsilon is not None and (building.size is not None or building.n_clusters is None or plan):
-        raise typer.BadParameter("--epsilon needs --n-clusters, without --size and --plan.")
+        raise typer.BadParameter("--epsilon needs --n-clusters; leave out --size and --plan.")
     check_target(out, overwrite=overwrite)
     rows = reading.open(source)
     progress = running.progress
@@ -142,7 +144,7 @@ def build(
 @expanded
 def store(
     source: In,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to create.")],
     reading: Reading,
     *,
     y: Y = None,
@@ -152,7 +154,7 @@ def store(
 ) -> None:
     """Write the rows of IN as a Zarr store OUT, which build reads fast.
 
-    OUT has the arrays X, y and sample_weight, as far as IN has or names them.
+    OUT has the array X. It also has y and sample_weight if IN has them, or if options name them.
     """
     start = time.perf_counter()
     known = {"y": "y", "sample_weight": "sample_weight"}
@@ -167,7 +169,7 @@ def store(
 
 @app.command()
 def info(path: Store, *, storage_options: StorageOptions = None, as_json: Json = False) -> None:
-    """Show what a saved coreset holds and where it comes from."""
+    """Show the size, method, seed and source of the coreset STORE."""
     told = read_pairs("--storage-options", storage_options) or None
     coreset = Coreset.from_zarr(path, storage_options=told)
     show("coreset", {"store": clean_url(path), **facts_of(coreset)}, as_json=as_json)
@@ -178,7 +180,9 @@ def info(path: Store, *, storage_options: StorageOptions = None, as_json: Json =
 def predict(
     path: Store,
     source: In,
-    out: Annotated[str, typer.Argument(metavar="OUT", help=".parquet, .csv, .npy or .zarr.")],
+    out: Annotated[
+        str, typer.Argument(metavar="OUT", help="Labels to write: .parquet, .csv, .npy or .zarr.")
+    ],
     reading: Reading,
     *,
     n_clusters: Clusters = None,
@@ -191,8 +195,8 @@ def predict(
 ) -> None:
     """Solve k-means on the coreset STORE, and write the cluster of every row of IN.
 
-    OUT has one number per row, in the order of IN, and -1 for rows that are dropped. The number of
-    clusters is by default that of STORE, or 8.
+    OUT has one number per row of IN, in the same order. Dropped rows have -1. The default number of
+    clusters is that of STORE, or 8 if STORE has none.
     """
     from daskcoreset.estimators.kmeans import CoresetKMeans
 
@@ -235,7 +239,7 @@ def audit(
 ) -> None:
     """Compare costs on the coreset STORE with those on all of IN, in one pass.
 
-    Columns, labels and weights are by default those that STORE was built from, by their names.
+    By default, columns, labels and weights have the names with which STORE was built.
     """
     with time_limit(limit):
         coreset = Coreset.from_zarr(path, storage_options=reading.told(path))
@@ -261,10 +265,12 @@ def audit(
 @expanded
 def plot(
     path: Store,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Picture: .png, .svg or .pdf.")],
+    out: Annotated[
+        str, typer.Argument(metavar="OUT", help="Picture to write: .png, .svg or .pdf.")
+    ],
     reading: Reading,
     source: Annotated[
-        str | None, typer.Argument(metavar="[IN]", help="Its data, drawn behind it.")
+        str | None, typer.Argument(metavar="[IN]", help="Data of the coreset, drawn behind it.")
     ] = None,
     *,
     sample_weight: SampleWeight = None,
@@ -290,11 +296,11 @@ def plot(
 @app.command()
 def demo(
     folder: Annotated[
-        str | None, typer.Option(help="Where the store goes; a new folder by default.")
+        str | None, typer.Option(help="Folder of the store. Default: a new one.")
     ] = None,
-    random_state: Annotated[int, typer.Option(min=0, help="First of the seeds.")] = 0,
+    random_state: Annotated[int, typer.Option(min=0, help="First seed.")] = 0,
 ) -> None:
-    """Show what k-means finds on coresets of a store that stays on the disk."""
+    """Compare k-means on random rows and on coresets, on synthetic data that stay on the disk."""
     from daskcoreset.cli.demo import run_demo
 
     run_demo(folder, random_state=random_state)

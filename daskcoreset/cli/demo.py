@@ -1,4 +1,4 @@
-"""``daskcoreset demo``: k-means on few rows of a store that stays on the disk."""
+"""``daskcoreset demo``: k-means on coresets of a store that stays on the disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_demo(
     Parameters
     ----------
     folder : str or None, default=None
-        Where the store is written, which stays. By default, a new temporary folder.
+        Folder of the store, which stays. By default, a new temporary folder.
     random_state : int, default=0
         Seed of the data, and first seed of the builds.
     n_rows : int, default=1_200_000
@@ -39,8 +39,8 @@ def run_demo(
     Returns
     -------
     dict of (int, str) to list of float
-        By size and method, errors for every seed: the cost on all rows above that of the best
-        solution found here, as a share of it.
+        Errors of all seeds, by size and method. An error is the relative excess of the cost on all
+        rows over the lowest cost found here.
     """
     from sklearn.cluster import KMeans
 
@@ -50,7 +50,7 @@ def run_demo(
         n_rows, _COLUMNS, n_clusters=_CLUSTERS, chunks=_CHUNK, random_state=random_state
     )
     if store.exists():
-        raise StoreError(f"{store} exists", remedy="remove it, or choose another folder")
+        raise StoreError(f"{store} exists", remedy="remove it, or pass another --folder")
     X.to_zarr(str(store))
     typer.echo(f"Build coresets from its {size_in_bytes(int(X.nbytes))}, and solve k-means on them")
     seconds: dict[tuple[int, str], float] = {}
@@ -67,7 +67,7 @@ def run_demo(
                 model.fit(coreset.points, sample_weight=coreset.weights)
                 solutions.append(model.cluster_centers_)
             seconds[size, method] = (time.perf_counter() - start) / _SEEDS
-    typer.echo(f"Compare what all {len(solutions)} solutions cost on all rows, in one read")
+    typer.echo(f"Compare the costs of all {len(solutions)} solutions on all rows, in one pass")
     costs = kmeans_cost(str(store), solutions)
     found = np.reshape(costs / costs.min() - 1, (-1, _SEEDS))
     errors = {key: row.tolist() for key, row in zip(seconds, found, strict=True)}
@@ -77,7 +77,7 @@ def run_demo(
         table.append((method, f"{size:,}", *shares, f"{seconds[size, method]:.1f}"))
     typer.echo("\n".join(text_table(table)))
     typer.echo(
-        f"Error: cost on all rows above the best found here, as a mean of {_SEEDS} seeds and its "
-        f"range.\nSeconds: of one build, and of k-means from {_STARTS} starts."
+        f"Error: excess of the cost on all rows over the lowest cost found here. Mean and range of "
+        f"{_SEEDS} seeds.\nSeconds: one build, and k-means from {_STARTS} starts."
     )
     return errors

@@ -39,7 +39,7 @@ _BLOCKS = 4
 
 
 def file_to_write(out: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
-    """Return the path of a file to write, of one of these kinds; check that nothing is lost."""
+    """Return the path of a file to write, after a check of its suffix and of existing files."""
     target = Path(from_root(path_of_file_url("OUT", out) if is_file_url(out) else out))
     if target.suffix not in suffixes:
         raise typer.BadParameter(f"OUT is {out!r}; end it with one of {', '.join(suffixes)}.")
@@ -49,7 +49,7 @@ def file_to_write(out: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Pa
 
 
 def labels_to_write(out: str, source: str, *, overwrite: bool) -> Path:
-    """Check, before the work, that labels can be saved; return where."""
+    """Check, before the work, that labels can be saved, and return their path."""
     place = local_path("OUT", out)
     if place.suffix == ".zarr":
         check_target(out, overwrite=overwrite, kind=_LABELS)
@@ -62,12 +62,14 @@ def labels_to_write(out: str, source: str, *, overwrite: bool) -> Path:
 
 
 def check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> bool:
-    """Check, before the work, that a store can be made; return whether it replaces one."""
+    """Check, before the work, that a store can be created, and return if it replaces one."""
     path = locate("OUT", out)
     if isinstance(path, str):
         return False  # asked when saving: a question to a remote store may cost as much
     if path.suffix in {*_FILES, ".npz", ".h5"}:
-        raise typer.BadParameter(f"OUT is {out!r}, and would be a Zarr store; rename it.")
+        raise typer.BadParameter(
+            f"OUT is {out!r}, and would be a Zarr store; pass a name that ends in .zarr."
+        )
     if path.is_dir() and not any(path.iterdir()):
         return False
     if path.exists():
@@ -97,12 +99,12 @@ def _kind_of(path: Path) -> str | None:
 def write_labels(
     labels: Any, path: Path, *, overwrite: bool, progress: bool | None = None
 ) -> dict[str, int]:
-    """Compute labels, some blocks at a time, and write them; the file is whole or absent.
+    """Compute labels, some blocks at a time, and write them. The file is complete or absent.
 
     Parameters
     ----------
     labels : dask.array.Array of shape (n,), int32
-        -1 is no label.
+        -1 for rows without a cluster.
     path : Path
         A Parquet, CSV or NumPy file, or the folder of a Zarr array.
     overwrite : bool
@@ -112,7 +114,7 @@ def write_labels(
     Returns
     -------
     dict of str to int
-        Rows that were written, and those of them that have no cluster.
+        Number of rows written, and how many of them have no cluster.
     """
     written = np.empty(int(labels.shape[0]), dtype=np.int32)
     start = 0
@@ -168,11 +170,11 @@ def write_store(
     rows_per_chunk: int | None = None,
     progress: bool | None = None,
 ) -> dict[str, tuple[int, ...]]:
-    """Write rows, and what belongs to them, as a Zarr version 3 group.
+    """Write rows, labels and weights as a Zarr version 3 group.
 
-    The group has the arrays "X" and, where given, "y" and "sample_weight", in chunks of
-    whole rows. Blocks are written one at a time, so the data may be larger than memory. The
-    store is whole or absent: it is filled beside its place and then renamed.
+    The group has the array "X". It also has "y" and "sample_weight" if they are passed. Chunks
+    hold whole rows. Blocks are written one at a time, so the data may be larger than memory. The
+    store is complete or absent, because it is renamed at the end.
 
     Parameters
     ----------
@@ -180,11 +182,11 @@ def write_store(
         As in `daskcoreset.build`. Sparse rows are written dense. Nothing is converted or
         cleaned.
     store : str or path-like
-        Local path where nothing is yet.
+        Local path of a new or empty folder.
     y, sample_weight : array-like of shape (n,), or str, optional
         As in `daskcoreset.build`: a string names a member of X.
     rows_per_chunk : int, optional
-        By default as many as make 16 MiB of X.
+        By default, chunks of X have 16 MiB.
     progress : bool or None, default=None
         As in `daskcoreset.build`.
 
@@ -196,9 +198,9 @@ def write_store(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        When an argument cannot be used; nothing was written.
+        If an argument cannot be used. Nothing is written.
     StoreError
-        When something is there already, or the disk refused.
+        If the path is not empty, or cannot be written to.
 
     Examples
     --------
@@ -225,7 +227,7 @@ def write_store(
 def _free_path(store: str | os.PathLike[str]) -> Path:
     path = local_path("store", store)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise StoreError(f"{path} exists", remedy="remove it or choose another path")
+        raise StoreError(f"{path} exists", remedy="remove it, or choose another path")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, by the names of the arguments that they stand for."""
+"""Options that several commands share, named after the arguments of the library."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def choice(*names: str, text: str) -> Any:
 def pairs(flag: str, text: str) -> Any:
     """Return an option of the form KEY=VALUE, which may be repeated."""
     return typer.Option(
-        flag, metavar="KEY=VALUE", help=f"{text} May be repeated; values may be JSON."
+        flag, metavar="KEY=VALUE", help=f"{text} Repeat it for several. Values may be JSON."
     )
 
 
 def read_pairs(flag: str, given: list[str] | None) -> dict[str, Any]:
-    """Return what pairs say; no message shows a value, which may be a password."""
+    """Return pairs as a dictionary. Messages show no value, because it may be a password."""
     found: dict[str, Any] = {}
     for pair in given or []:
         key, equals, value = pair.partition("=")
         if not (key and equals):
-            raise typer.BadParameter(f"{flag} has no name or no =; give KEY=VALUE.")
+            raise typer.BadParameter(f"{flag} has no key or no =; pass KEY=VALUE.")
         try:
             found[key] = json.loads(value)
         except ValueError:
@@ -68,29 +68,30 @@ def names_in(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy or .npz.")]
-Store = Annotated[str, typer.Argument(metavar="STORE", help="A coreset that build saved.")]
+In = Annotated[str, typer.Argument(metavar="IN", help="Data: Zarr, Parquet, HDF5, .npy or .npz.")]
+Store = Annotated[str, typer.Argument(metavar="STORE", help="Coreset saved by build.")]
 StorageOptions = Annotated[
-    list[str] | None, pairs("--storage-options", "For the file system of a URL.")
+    list[str] | None, pairs("--storage-options", "Option for the storage of a URL, such as a key.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Y = Annotated[str | None, typer.Option(metavar="NAME", help="Column or array of the labels.")]
 SampleWeight = Annotated[
     str | None, typer.Option(metavar="NAME", help="Column or array of the weights.")
 ]
 Clusters = Annotated[int | None, typer.Option(min=1, metavar="K", help="Number of clusters.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed, for reproducible results.")]
 Chunks = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 OnInvalid = Annotated[
     str | None, choice("raise", "drop", text="How to treat rows with NaN or infinity.")
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option("--time-limit", metavar="SECONDS", help="End the work after so long."),
+    typer.Option("--time-limit", metavar="SECONDS", help="Stop with an error after this time."),
 ]
 Progress = Annotated[
-    bool | None, typer.Option(help="Show a bar; by default on a terminal.", show_default=False)
+    bool | None,
+    typer.Option(help="Show a progress bar. Default: on a terminal.", show_default=False),
 ]
 
 
@@ -99,11 +100,11 @@ class Reading:
     """The options of `daskcoreset.open_rows`."""
 
     columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Features to read, by commas.")
+        str | None, typer.Option(metavar="A,B", help="Features to read, separated by commas.")
     ] = None
     storage_options: StorageOptions = None
     missing_chunks: Annotated[
-        str, choice("raise", "fill", text="How to treat chunks that a Zarr array lacks.")
+        str, choice("raise", "fill", text="How to treat missing chunks of a Zarr array.")
     ] = "raise"
     sample_dims: Annotated[
         str | None, typer.Option(metavar="A,B", help="Dimensions of a cube that are rows.")
@@ -116,12 +117,12 @@ class Reading:
     ] = False
 
     def told(self, place: str) -> dict[str, Any] | None:
-        """Return the storage options of a place: none, unless it is a URL."""
+        """Return the storage options of a URL, and None for other places."""
         found = read_pairs("--storage-options", self.storage_options)
         return found if found and "://" in place else None
 
     def open(self, source: str, columns: list[str] | None = None) -> Rows:
-        """Return the rows of IN, a local path from the root: workers run in other folders."""
+        """Return the rows of IN, as an absolute path, because workers run in other folders."""
         missing: Any = self.missing_chunks
         path = Path(from_root(source))
         return open_rows(
@@ -137,15 +138,15 @@ class Reading:
     def open_as(
         self, known: Mapping[str, Any], source: str, **keys: str | None
     ) -> tuple[Rows, dict[str, str | None]]:
-        """Return the rows of IN, and members of it, by default those that are known from before.
+        """Return the rows of IN and its members, by default those that are known.
 
         Parameters
         ----------
         known : mapping of str to object
-            The provenance of a coreset, or what else names columns and members.
+            Names of columns and members, such as the provenance of a coreset.
         source : str
         **keys : str or None
-            Members that are told, by the names of the arguments.
+            Members that the options name, by argument.
         """
         rows = self.open(source)
         columns = known.get("columns") if self.columns is None else None
@@ -161,11 +162,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Building:
-    """The options of `daskcoreset.build`, but for the rows."""
+    """The options of `daskcoreset.build` that do not name the rows."""
 
     size: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of rows; 10,000, or 100 per cluster if that is more."),
+        typer.Option(
+            min=1, help="Number of rows. Default: 10,000, or 100 per cluster if that is more."
+        ),
     ] = None
     method: Annotated[
         str | None, choice(*CONSTRUCTIONS, "coverage", text="How rows are chosen.")
@@ -187,12 +190,14 @@ class Building:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `daskcoreset.build` takes by keyword, without the size."""
+        """Keyword arguments of `daskcoreset.build`, without the size."""
         sampling: Any = self.sampling
         passes: Any = self.passes
         draw = MergeReduce(sampling=sampling) if self.tree else Draw(sampling, passes)
         if self.tree and self.passes != 1:
-            raise typer.BadParameter("--passes is given with --tree, which has one; leave it out.")
+            raise typer.BadParameter(
+                "--passes is given with --tree, which makes one pass; leave out --passes."
+            )
         return {
             "method": self.construction,
             "n_clusters": self.n_clusters,
@@ -225,14 +230,15 @@ class Building:
 
 @dataclass(frozen=True)
 class Running:
-    """Where a build runs, and how long."""
+    """Scheduler, workers and time limit of a build."""
 
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler at this address."),
     ] = None
     workers: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Run on so many processes of this machine."),
+        typer.Option(min=1, metavar="N", help="Run on N processes of this machine."),
     ] = None
     limit: TimeLimit = None
     progress: Progress = None
@@ -289,7 +295,7 @@ def facts_of(coreset: Coreset) -> dict[str, Any]:
 
 
 def show(title: str, facts: Mapping[str, Any], *, as_json: bool = False) -> None:
-    """Print a table for a reader, lines of key, tab and value for a pipe, or one JSON object."""
+    """Print a table on a terminal, lines of key, tab and value in a pipe, or one JSON object."""
     if as_json:
         typer.echo(_as_json(facts, indent=2))
         return
@@ -314,7 +320,7 @@ def _readable(value: Any) -> str:
 
 
 def _as_json(value: Any, **options: Any) -> str:
-    """Return JSON with letters as they are, or escaped if the output has no place for them."""
+    """Return JSON. Letters are escaped if the output cannot encode them."""
     text = json.dumps(value, ensure_ascii=False, **options)
     try:
         text.encode(sys.stdout.encoding or "utf-8")

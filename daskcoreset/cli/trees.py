@@ -33,7 +33,8 @@ from daskcoreset.core.locations import clean_url
 from daskcoreset.sensitivities import CONSTRUCTIONS, default_method
 
 trees = typer.Typer(
-    no_args_is_help=True, help="A tree of coresets: add and remove parts of the data, ask for some."
+    no_args_is_help=True,
+    help="Keep a tree of coresets: add and remove leaves, and get a coreset of any of them.",
 )
 
 Tree = Annotated[str, typer.Argument(metavar="TREE", help="Folder or URL of the tree.")]
@@ -43,14 +44,14 @@ Tree = Annotated[str, typer.Argument(metavar="TREE", help="Folder or URL of the 
 def create(
     tree: Tree,
     *,
-    size: Annotated[int, typer.Option(min=1, help="Rows of a coreset that is asked for.")] = 1000,
+    size: Annotated[int, typer.Option(min=1, help="Rows of a coreset of the tree.")] = 1000,
     method: Annotated[str | None, choice(*CONSTRUCTIONS, text="How rows are chosen.")] = None,
     n_clusters: Clusters = None,
     random_state: Seed = None,
     on_invalid: OnInvalid = "raise",
     storage_options: StorageOptions = None,
 ) -> None:
-    """Make an empty tree."""
+    """Create an empty tree."""
     CoresetTree.create(
         tree,
         method=method,
@@ -73,16 +74,17 @@ def append(
     *,
     name: Annotated[str | None, typer.Option(help="Name of the leaf.")] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Its day or time, for windows; or a number.")
+        str | None,
+        typer.Option(metavar="DATE", help="Day, time or number of the leaf, for windows."),
     ] = None,
     y: Y = None,
     sample_weight: SampleWeight = None,
     on_invalid: OnInvalid = None,
     progress: Progress = None,
 ) -> None:
-    """Add the rows of IN as a leaf after the others.
+    """Add the rows of IN as the last leaf.
 
-    Columns, labels and weights are by default those of the leaves before, by their names.
+    By default, columns, labels and weights have the names of the earlier leaves.
     """
     kept = _open(tree, reading.storage_options)
     manifest = kept._manifest  # noqa: SLF001 - what the other leaves have
@@ -102,8 +104,8 @@ def append(
     )
     if forgotten:
         warn_user(
-            "--sample-weight is missing, and the leaves before have weights: every row of IN "
-            "counts as one. If it has weights, delete the leaf, and append it with --sample-weight."
+            "--sample-weight is missing, and earlier leaves have weights: every row of IN counts "
+            "as one. If IN has weights, delete the leaf and append it with --sample-weight."
         )
     show("leaf", {key: asdict(leaf)[key] for key in ("name", "rows", "time", "weight")})
 
@@ -115,7 +117,7 @@ def delete(
     *,
     storage_options: StorageOptions = None,
 ) -> None:
-    """Remove leaves, in one step."""
+    """Remove leaves in one step."""
     kept = _open(tree, storage_options)
     kept.delete(leaves)
     show("tree", {"deleted": leaves, "leaves": len(kept)})
@@ -124,27 +126,29 @@ def delete(
 @trees.command()
 def window(
     tree: Tree,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to create.")],
     *,
-    first: Annotated[
-        str | None, typer.Option("--from", help="First leaf of the window, in their order.")
+    first: Annotated[str | None, typer.Option("--from", help="First leaf of the window.")] = None,
+    last: Annotated[
+        str | None, typer.Option("--to", help="Last leaf of the window, included.")
     ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last leaf, included.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="First day or time, by those of the leaves.")
+        str | None, typer.Option(metavar="DATE", help="First day or time of the window.")
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="DATE", help="Last day or time, included.")
     ] = None,
-    leaf: Annotated[list[str] | None, typer.Option(help="A leaf; may be repeated.")] = None,
+    leaf: Annotated[
+        list[str] | None, typer.Option(help="A leaf of the window. Repeat it for several.")
+    ] = None,
     overwrite: Overwrite = False,
     storage_options: StorageOptions = None,
 ) -> None:
-    """Save a coreset of all leaves, or of some, as OUT."""
+    """Save a coreset of all or some leaves as OUT."""
     by_name, by_date = first is not None or last is not None, since is not None or until is not None
     if by_name + by_date + bool(leaf) > 1:
         raise typer.BadParameter(
-            "--leaf, --from with --to, and --since with --until exclude each other; give one."
+            "--leaf, --from with --to, and --since with --until exclude each other; pass one."
         )
     check_target(out, overwrite=overwrite)
     dates = slice(_date("--since", since), _date("--until", until))
@@ -160,7 +164,7 @@ def window(
 
 @trees.command()
 def verify(tree: Tree, *, storage_options: StorageOptions = None) -> None:
-    """Read all of the tree, and compare the digests."""
+    """Read the whole tree and check its digests."""
     kept = _open(tree, storage_options)
     kept.verify()
     show("tree", {"tree": clean_url(tree), "leaves": len(kept), "damage": None})
@@ -168,7 +172,7 @@ def verify(tree: Tree, *, storage_options: StorageOptions = None) -> None:
 
 @trees.command("list")
 def leaves(tree: Tree, *, storage_options: StorageOptions = None, as_json: Json = False) -> None:
-    """Print the table of the leaves."""
+    """Print a table of the leaves."""
     table = _open(tree, storage_options).leaves
     if not as_json:
         typer.echo(repr(table))
@@ -179,18 +183,18 @@ def leaves(tree: Tree, *, storage_options: StorageOptions = None, as_json: Json 
 
 
 def _is_weighted(tree: CoresetTree) -> bool:
-    """Whether all leaves with rows weigh something else than their rows, counted as one each."""
+    """Whether the weight of every leaf with rows differs from its number of kept rows."""
     counts = [(leaf.rows - leaf.n_dropped, leaf.weight) for leaf in tree.leaves if leaf.rows]
     return bool(counts) and all(rows != weight for rows, weight in counts)
 
 
 def _date(flag: str, text: str | None) -> dt.date | None:
-    """Return the day, or the time of a day, that a flag names."""
+    """Return the day or time that a flag names."""
     try:
         return None if text is None else read_date(text)
     except ValueError as error:
         raise typer.BadParameter(
-            f"{flag} is {text!r}, which is no date; give one, such as 2026-03-02."
+            f"{flag} is {text!r}, which is not a date; pass one, such as 2026-03-02."
         ) from error
 
 
