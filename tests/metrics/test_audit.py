@@ -148,7 +148,7 @@ def test_audit__drops_rows_if_the_build_did() -> None:
 def test_audit__warns_about_other_weights() -> None:
     weights = np.where(X[:, 0] > 0.0, 3.0, 1.0)
     coreset = daskcoreset.build(X, sample_weight=weights, size=200, random_state=0)
-    with pytest.warns(CoresetWarning, match=r"weigh 6000 in all.* the same sample_weight"):
+    with pytest.warns(CoresetWarning, match=r"total weight 6000.* the same sample_weight"):
         coreset.audit(X, n_clusters=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CoresetWarning)
@@ -164,7 +164,7 @@ def test_audit__refuses_columns_of_other_names_or_in_another_order() -> None:
     for other, problem in (
         (frame[["c", "ü", "a b"]], rf"the coreset in another order; pass X\[{names}\]\.$"),
         (frame.assign(d=0.0), rf"columns that the coreset has not: \['d'\]; pass X\[{names}\]\.$"),
-        (frame.rename(columns={"c": "d"}), rf"is of {names}; select these"),
+        (frame.rename(columns={"c": "d"}), rf"the coreset has {names}; select these"),
     ):
         for call in (lambda X: coreset.audit(X, n_clusters=2), coreset.plot):
             with pytest.raises(InvalidInputError, match=problem):
