@@ -20,12 +20,7 @@ from daskcoreset.core.coordinates import (
     stored_coordinates,
     union_of_coordinates,
 )
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    about_argument,
-    no_array_error,
-)
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.random import RandomState
@@ -121,7 +116,7 @@ def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
     >>> check_provenance({"m": 5}, m=4, d=2)
     Traceback (most recent call last):
     ...
-    daskcoreset.errors.InvalidInputError: provenance['m'] is 5 and m is 4; correct either
+    daskcoreset.errors.InvalidInputError: provenance['m'] is 5 and m is 4; correct either.
     """
     for key, true in (("m", m), ("d", d)):
         if provenance.get(key, true) != true:
@@ -331,9 +326,7 @@ class Coreset(WeightedPoints):
         plain = {"provenance": thaw(self.provenance), "coordinates": dict(self.coordinates)}
         return type(self), tuple((arguments | plain).values())
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        del dtype, copy
-        raise no_array_error("a Coreset")
+    __array__ = no_array("a Coreset")
 
     def __repr__(self) -> str:
         record = self.provenance

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -249,20 +249,26 @@ def about_argument(name: str) -> Iterator[None]:
         raise
 
 
-def no_array_error(kind: str, before: str = "") -> InvalidTypeError:
-    """Return the error for an object with a coreset that was passed as an array of rows.
+def no_array(kind: str, before: str = "") -> Callable[..., AnyArray]:
+    """Return the method `__array__` of an object with a coreset, which is not an array of rows.
 
     Examples
     --------
-    >>> str(no_array_error("a CoresetTree", "call coreset = tree.coreset() and "))
-    'X is a CoresetTree, not an array of rows; call coreset = tree.coreset() and pass X=...'
+    >>> no_array("a CoresetTree", "call coreset = tree.coreset() and ")()
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidTypeError: X is a CoresetTree, not an array of rows; call ...
     """
-    return InvalidTypeError(
-        f"X is {kind}, not an array of rows",
-        argument="X",
-        remedy=f"{before}pass X=coreset.points with sample_weight=coreset.weights (and "
-        "y=coreset.labels)",
-    )
+
+    def refuse(*_: Any, **__: Any) -> AnyArray:
+        raise InvalidTypeError(
+            f"X is {kind}, not an array of rows",
+            argument="X",
+            remedy=f"{before}pass X=coreset.points with sample_weight=coreset.weights (and "
+            "y=coreset.labels)",
+        )
+
+    return refuse
 
 
 # Of several coresets the one that is being made.

@@ -10,15 +10,9 @@ from typing import Any
 from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
 from daskcoreset.core.data_summary import DataSummary
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    about_argument,
-    no_array_error,
-)
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
-from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import shown
 from daskcoreset.core.zarr_places import Location, location_name
 
@@ -151,9 +145,7 @@ class Portfolio(Mapping[str, Coreset]):
             for name, member in self.members.items()
         ]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        del dtype, copy
-        raise no_array_error("a Portfolio", "choose coreset = portfolio[name] and ")
+    __array__ = no_array("a Portfolio", "choose coreset = portfolio[name] and ")
 
     def __repr__(self) -> str:
         lines = text_table([_HEADS, *self._table()], left_columns=(0, 1))

@@ -32,16 +32,11 @@ from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    about_argument,
-    no_array_error,
-)
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
-from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
@@ -244,9 +239,7 @@ class CoresetTree:
         """
         return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        del dtype, copy
-        raise no_array_error("a CoresetTree", "call coreset = tree.coreset() and ")
+    __array__ = no_array("a CoresetTree", "call coreset = tree.coreset() and ")
 
     def __repr__(self) -> str:
         settings, manifest = self._settings, self._kept.last_known.manifest

@@ -54,12 +54,7 @@ from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    StoreError,
-    about_argument,
-    no_array_error,
-)
+from daskcoreset.core.errors import InvalidInputError, StoreError, about_argument, no_array
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
@@ -439,9 +434,7 @@ class CoresetStream:
     def _state(self) -> StreamState:
         return self._kept.value.state
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        del dtype, copy
-        raise no_array_error("a CoresetStream", "call coreset = stream.coreset() and ")
+    __array__ = no_array("a CoresetStream", "call coreset = stream.coreset() and ")
 
     def __repr__(self) -> str:
         settings, state = self._settings, self._kept.last_known.state

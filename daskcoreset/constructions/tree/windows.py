@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, no_array_error
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, no_array
 from daskcoreset.core.validation import a_type, is_int
 
 if TYPE_CHECKING:
@@ -221,9 +220,7 @@ class TreeWindow:
         self.tree = tree
         self.names = tuple(names)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
-        del dtype, copy
-        raise no_array_error("a window of a tree", "call coreset = window.coreset() and ")
+    __array__ = no_array("a window of a tree", "call coreset = window.coreset() and ")
 
     def __repr__(self) -> str:
         ends = " to ".join(dict.fromkeys([repr(self.names[0]), repr(self.names[-1])]))
