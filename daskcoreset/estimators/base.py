@@ -56,7 +56,7 @@ def check_size(size: int, n_parts: int, part: str) -> None:
         raise InvalidInputError(
             f"size={size} is below n_{part}s={n_parts}",
             argument="size",
-            remedy=f"raise size, a hundred rows per {part} are a good start",
+            remedy=f"raise size, for example to 100 rows per {part}",
         )
 
 
@@ -88,8 +88,8 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
     """Check that an estimator can be fitted on rows with weights, such as a coreset."""
     if not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidTypeError(
-            f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, so that it "
-            "cannot be fitted on a coreset",
+            f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, which a coreset "
+            "needs",
             argument="estimator",
             remedy=remedy,
         )
@@ -105,8 +105,8 @@ def warn_lost_classes(classes: AnyArray, labels: AnyArray) -> None:
     lost = np.setdiff1d(classes, labels)
     if len(lost):
         warn_user(
-            f"{len(lost)} of the {len(classes)} classes of y have no row in the coreset: "
-            f"{', '.join(map(str, lost[:5]))}. They will never be predicted; raise size."
+            f"{len(lost)} of the {len(classes)} classes of y have no row in the coreset and are "
+            f"never predicted: {', '.join(map(str, lost[:5]))}; raise size."
         )
 
 
@@ -164,7 +164,7 @@ class CoresetModel(LazyModel):
         """Build the coreset of rows, and set what is known of the features.
 
         Names of features out of core are those of `X`, from which the rows were opened. The
-        coreset remembers `n_clusters` where the construction does not say for how many it is.
+        coreset stores `n_clusters` if the method takes it.
         """
         if isinstance(rows, InMemoryData) and rows.coreset is not None:
             return self._coreset_given(rows.coreset, rows)
@@ -173,7 +173,7 @@ class CoresetModel(LazyModel):
             raise InvalidInputError(
                 f"method {method.name!r} needs labels, which {type(self).__name__} does not use",
                 argument="method",
-                remedy='pass another one, for example "lightweight"',
+                remedy='pass a method without labels, for example "lightweight"',
             )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None

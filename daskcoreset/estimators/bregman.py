@@ -199,7 +199,7 @@ class CoresetBregman(ClusteringModel):
         check_is_fitted(self)
         if isinstance(self._solution, SoftClustering):
             return self._solution.mixing
-        raise AttributeError("weights_ is there only with soft=True; set it before fit.")
+        raise AttributeError("weights_ exists only with soft=True; set soft=True before fit.")
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         divergence = resolve_divergence(self.divergence)

@@ -212,7 +212,7 @@ class CheckedParameters:
                 validate_parameter_constraints(allowed, {name: value}, type(self).__name__)
             except InvalidParameterError as error:
                 raise InvalidInputError(
-                    str(error).rstrip("."), argument=name, remedy="pass one that is allowed"
+                    str(error).rstrip("."), argument=name, remedy="pass an allowed value"
                 ) from error
 
 
@@ -372,8 +372,7 @@ def _check_labels(estimator: Any, y: Any) -> None:
         labels = np.asarray(y)
     if labels.dtype.kind == "c":
         raise InvalidInputError(
-            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not "
-            "supported by scikit-learn either)",
+            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not supported)",
             argument="y",
             remedy="convert it, for example with y.real",
         )
@@ -411,7 +410,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
 def _remedy_for(estimator: Any, *, fits: bool) -> str:
     """Say what to do with rows that are not finite, in a fit or for an answer."""
     if not fits:
-        return "clean the data, for an answer has a value for every row of X"
+        return "clean the data, because every row of X gets a result"
     if "on_invalid" not in estimator.get_params(deep=False):
         return "clean the data"
     name = type(estimator).__name__
@@ -423,7 +422,7 @@ def _without_invalid(data: InMemoryData) -> InMemoryData:
     numbers = finite_rows(data.X)
     if not len(numbers):
         raise InvalidInputError(
-            "X has no row without NaN or infinity", argument="X", remedy="clean the data"
+            "every row of X has NaN or infinity", argument="X", remedy="clean the data"
         )
     return data.take(numbers)
 

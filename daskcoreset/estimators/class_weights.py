@@ -77,9 +77,10 @@ def weigh_rows(
         lost = np.array([as_label(label, plain_labels(classes))])
         if factor == 0.0 and _of_classes(wanted, lost).any():
             raise InvalidInputError(
-                f"the weights of the coreset contain class_weight 0 of {label!r}, whose rows are "
-                "lost",
-                remedy="pass 0 for it, or class_weight=None for the weights as they are",
+                f"class_weight is positive for {label!r}, but the coreset was built with weight 0 "
+                "for this class and lacks its rows",
+                argument="class_weight",
+                remedy="pass 0 for it, or class_weight=None to keep the weights of the coreset",
             )
     ratios = _of_classes(wanted, classes) / _of_classes(contained, classes, zero=1.0)
     return np.asarray(weights * ratios[codes])
@@ -233,13 +234,14 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
             raise InvalidInputError(
                 f"class_weight of {label!r} is {factor!r}",
                 argument="class_weight",
-                remedy="pass a finite weight that is not negative",
+                remedy="pass a finite weight of at least zero",
             )
     unknown = [label for label in class_weight if label not in sums]
     if sums and unknown and any(label not in class_weight for label in sums):
         raise InvalidInputError(
-            f"class_weight holds {unknown[0]!r}, which is no label of y, and misses another; y "
-            f"holds {', '.join(map(repr, list(sums)[:5]))}."
+            f"class_weight has {unknown[0]!r}, which is not a label of y, and lacks a label of y",
+            argument="class_weight",
+            remedy=f"use the labels of y: {', '.join(map(repr, list(sums)[:5]))}",
         )
     return [
         (label.item() if isinstance(label, np.generic) else label, float(factor))

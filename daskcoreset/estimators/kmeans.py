@@ -131,8 +131,8 @@ class ClusteringModel(
         warnings.warn(
             # As scikit-learn says it, to those who filter its warnings.
             f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters ({k}). "
-            f"Possibly due to duplicate points in X. So many rows of {'X' if whole else 'coreset_'}"
-            f" are distinct and have a positive weight; the other centers repeat them. "
+            f"Possibly due to duplicate points in X. The other centers repeat the {n_distinct} "
+            f"distinct rows of {'X' if whole else 'coreset_'} that have a positive weight. "
             f"{'Lower' if whole else 'Raise size, or lower'} n_clusters.",
             ConvergenceWarning,
             stacklevel=caller_level(),
@@ -379,8 +379,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         if np.isfinite(total) and variance[widest] > _WIDE * total:
             named = column_shown(widest, getattr(self, "feature_names_in_", None))
             warn_user(
-                f"{named} holds more than {100 * _WIDE:g} % of the variance, so that "
-                f"the clusters are those of this column; scale the columns, for example with "
+                f"{named} holds more than {100 * _WIDE:g} % of the variance, so the clusters "
+                f"depend on this column alone; scale the columns, for example with "
                 f"sklearn.preprocessing.StandardScaler, unless their units are the same."
             )
 

@@ -73,12 +73,13 @@ def check_metric(model: Any, coreset: Coreset) -> None:
     """Check that a coreset is by the metric of a model, which rows to be predicted are read by."""
     metric = getattr(model, "metric", "euclidean")
     if coreset.metric != metric:
-        remedy = "build one by this metric"
+        rows = "open_rows(X, unit_length=True)" if metric == "cosine" else "X without unit_length"
+        remedy = f"build a coreset of {rows}"
         if hasattr(model, "metric"):
             remedy += f", or pass metric={coreset.metric!r}"
         raise InvalidInputError(
-            f"X is a coreset by the metric {coreset.metric}, and {type(model).__name__} is by "
-            f"{metric}",
+            f"X is a coreset for the metric {coreset.metric!r}, but {type(model).__name__} uses "
+            f"{metric!r}",
             argument="X",
             remedy=remedy,
         )
@@ -100,10 +101,9 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
         key for key, member in portfolio.items() if member.provenance.get("method") == name
     ] or list(portfolio)
     if len(fitting) > 1:
-        builds = "builds none itself" if name is None else f"would build {name!r}"
         raise InvalidInputError(
-            f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
-            f"clear: {type(model).__name__} {builds}",
+            f"X is a Portfolio, and it is ambiguous which of {', '.join(map(repr, fitting))} "
+            f"{type(model).__name__} should use",
             argument="X",
             remedy=f"pass one of them, such as portfolio[{fitting[0]!r}]",
         )
@@ -173,7 +173,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         reset = checks.get("reset", True)
         if y is not None or sample_weight is not None:
             raise InvalidInputError(
-                "X is a coreset, which has labels and weights of its own",
+                "X is a coreset, which already has labels and weights",
                 argument="X",
                 remedy="leave out y and sample_weight",
             )
@@ -304,8 +304,8 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         check_is_fitted(self)
         if self._cube is None:
             raise InvalidInputError(
-                "the model was fitted on rows, whose columns have no units",
-                remedy=f"fit it on an xarray object with sample_dims, or take {attribute}",
+                "the model was fitted on rows without dimensions and units",
+                remedy=f"fit it on open_rows(X, sample_dims=...) of xarray, or use {attribute}",
             )
         return dataset_of(self._cube.features, getattr(self, attribute), dim)
 
@@ -313,9 +313,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         """Weighted share of the rows whose label `fitted` predicts, in one read."""
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if (y if data is None else data.y) is None:
-            raise InvalidInputError(
-                "y is missing", argument="y", remedy="pass the labels that the score compares with"
-            )
+            raise InvalidInputError("y is missing", argument="y", remedy="pass the true labels")
         if data is None:
             return accuracy(fitted, self._open(X, y, sample_weight))
         predicted = fitted.predict(data.X)
@@ -381,9 +379,9 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         container = setting or get_config()["transform_output"]
         if container != "default":
             raise InvalidInputError(
-                f"set_output(transform={container!r}) makes a frame in memory, but X is out of "
+                f"set_output(transform={container!r}) needs a result in memory, but X is out of "
                 "core",
-                remedy='call set_output(transform="default") and get a Dask array',
+                remedy='call set_output(transform="default") to get a Dask array',
             )
 
 
@@ -435,7 +433,7 @@ class RowAttributes(LazyModel):
             remedy += "" if self._cube is not None else " on the other rows"
         else:
             return self._source[0], None, self._source[1]
-        raise AttributeError(f"{name} is not there: the model {reason}; call {remedy}.")
+        raise AttributeError(f"{name} is not available: the model {reason}; call {remedy}.")
 
     def __getstate__(self) -> Any:
         # Data and graphs stay where they are: a saved model is as small as its centers and coreset.

@@ -109,7 +109,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             require_weighted_fit(self.estimator, "pass one that does")
             if not is_classifier(self.estimator):
                 raise InvalidTypeError(
-                    f"estimator is {a_type(self.estimator)}, which is no classifier",
+                    f"estimator is {a_type(self.estimator)}, which is not a classifier",
                     argument="estimator",
                     remedy="pass a linear classifier, such as LogisticRegression()",
                 )
@@ -252,8 +252,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         contained = contained_factors(coreset)
         if contained and self.class_weight is None:
             raise InvalidInputError(
-                f"the weights of the coreset contain class_weight={dict(contained)}, and rows of "
-                "partial_fit get none",
+                f"class_weight is None, but the coreset was built with {dict(contained)}",
+                argument="class_weight",
                 remedy=f"pass this class_weight to {type(self).__name__}",
             )
         return weigh_rows(self.class_weight, labels, weights, contained)
@@ -343,7 +343,7 @@ def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | Non
     missing = find_missing_label(labels)
     if missing is not None:
         raise InvalidInputError(
-            f"classes holds {labels[missing.row]!r} at place {missing.row}, which is no class",
+            f"classes has {labels[missing.row]!r} at position {missing.row}, which is not a class",
             argument="classes",
             remedy="leave it out",
         )
@@ -367,9 +367,9 @@ def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:
     wrong = np.setdiff1d(present, present if announced is None else announced)
     if len(wrong):
         raise InvalidInputError(
-            f"y holds {wrong[0]!r}, which is not among classes, {announced}",
+            f"y has {wrong.tolist()[0]!r}, which is not in classes={announced}",
             argument="y",
-            remedy="pass all labels that there will be in the first call",
+            remedy="pass all labels as classes in the first call",
         )
     if announced is None or len(present) != 1:
         return stream.coreset(normalize=True)
@@ -420,7 +420,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         ]
         if any(fit.steps >= _MAX_STEPS for fit in fits):
             warnings.warn(
-                f"the hinge loss was not minimised to {self.tol} in {_MAX_STEPS} steps; scale the "
+                f"the hinge loss did not reach tol={self.tol} in {_MAX_STEPS} steps; scale the "
                 f"columns, or lower C.",
                 ConvergenceWarning,
                 stacklevel=caller_level(),

@@ -337,16 +337,16 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
         if not (is_clusterer(self) and hasattr(self.estimator_, "predict")):
             raise AttributeError(
-                f"{name} is there only for a clusterer with predict; call predict(X), which is "
-                f"lazy out of core, or see estimator_."
+                f"{name} exists only for a clusterer with predict; call predict(X), which is lazy "
+                f"out of core, or use estimator_."
             )
         return super()._rows_of_fit(name, remedy)
 
     def _row_costs(self) -> tuple[Any, Any]:
         if not _scores_distances(self.estimator_):
             raise AttributeError(
-                "inertia_ is there only if the score of estimator_ is minus the sum of the squared "
-                "distances from its centers; see estimator_."
+                "inertia_ exists only if the score of estimator_ is minus the sum of the squared "
+                "distances from its centers; use estimator_."
             )
         return partial(squared_distances, centers=self.cluster_centers_), None
 
@@ -366,9 +366,9 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         supervised = is_classifier(self) or is_regressor(self)
         if supervised and not ({"n_clusters", "objective"} & options.keys() or self._is_linear()):
             warn_user(
-                f"the audit compares costs of linear models, and {type(self.estimator_).__name__} "
+                f"the audit compares costs of linear models, but {type(self.estimator_).__name__} "
                 f"is not linear, so the audit does not measure this model; compare score(X, y) on "
-                f"held-out rows with that of the model on uniform rows."
+                f"held-out rows with the score of a model fitted to uniform rows."
             )
         return report
 
@@ -462,7 +462,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
             costs = partial(squared_distances, centers=inner.cluster_centers_)
             return -weighted_sum(blocks, costs)[1]
         raise InvalidTypeError(
-            f"X is out of core, where the score of {a_type(inner)} is not known",
+            f"X is out of core, but the score of {a_type(inner)} needs rows in memory",
             argument="X",
             remedy="pass rows in memory",
         )

@@ -216,10 +216,10 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         # Few rows for many parameters, and heavy tails, take less than a nat for each column.
         if all_rows < fitted - self._mixture.means.shape[1]:
             warn_user(
-                f"the mixture gives rows that the coreset did not take next to no density: the "
-                f"mean log-likelihood is {fitted:.4g} on the coreset, and {all_rows:.4g} on all "
-                f"rows. Raise size, or reg_covar where columns have few distinct values; "
-                f'method="mixture" keeps rows that lie far out.'
+                f"the mixture has almost no density at rows outside the coreset: the mean "
+                f"log-likelihood is {fitted:.4g} on the coreset, and {all_rows:.4g} on all rows. "
+                f"Raise size, raise reg_covar if columns have few distinct values, or pass "
+                f'method="mixture", which keeps outliers.'
             )
 
     @property

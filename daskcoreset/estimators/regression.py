@@ -196,9 +196,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         check_is_fitted(self)
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if (y if data is None else data.y) is None:
-            raise InvalidInputError(
-                "y is missing", argument="y", remedy="pass the numbers that the score compares with"
-            )
+            raise InvalidInputError("y is missing", argument="y", remedy="pass the true values")
         if data is None:
             return r_squared(self.estimator_, self._open(X, y, sample_weight))
         with refuse_as("y"):

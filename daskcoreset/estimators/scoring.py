@@ -205,9 +205,7 @@ def _add_pairs(first: tuple[float, float], second: tuple[float, float]) -> tuple
 
 def _check_labelled(blocks: RowBlocks) -> None:
     if not blocks.has_labels:
-        raise InvalidInputError(
-            "y is missing", argument="y", remedy="pass the labels that the score compares with"
-        )
+        raise InvalidInputError("y is missing", argument="y", remedy="pass the true labels")
 
 
 def _check_weight(weight: float) -> None:
@@ -215,5 +213,5 @@ def _check_weight(weight: float) -> None:
         raise InvalidInputError(
             "sample_weight is zero for every row",
             argument="sample_weight",
-            remedy="give some row a weight",
+            remedy="pass a positive weight for some rows",
         )

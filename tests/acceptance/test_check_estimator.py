@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore:{text}")
     for text in (
         "a soft margin is fitted:daskcoreset.errors.CoresetWarning",
-        "all .* labels seen:daskcoreset.errors.CoresetWarning",
+        "all .* labels asked for:daskcoreset.errors.CoresetWarning",
         "no separator agrees:daskcoreset.errors.CoresetWarning",
         "y cannot be separated:daskcoreset.errors.CoresetWarning",
         "Number of distinct clusters:sklearn.exceptions.ConvergenceWarning",

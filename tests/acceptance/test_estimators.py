@@ -81,7 +81,9 @@ def test_class_weight__other_than_that_in_the_coreset_takes_its_place() -> None:
     lost = {"few": 0.0, "most": 1.0, "some": 1.0}
     with pytest.warns(face.CoresetWarning, match="few"):
         drawn = E.CoresetSVC(size=200, class_weight=lost, random_state=0).fit(X, y).coreset_
-    with pytest.raises(face.CoresetError, match="class_weight 0 of 'few'"):
+    with pytest.raises(
+        face.CoresetError, match="positive for 'few', but the coreset was built with weight 0"
+    ):
         E.CoresetSVC(class_weight="balanced").fit(drawn)
 
 

@@ -163,10 +163,10 @@ def test_fit__takes_coresets_by_its_own_metric_only() -> None:
     np.testing.assert_allclose(again.coreset_inertia_, model.coreset_inertia_, rtol=0.05)
     np.testing.assert_allclose(-again.score(coreset), again.inertia_)
     for other in (CoresetKMeans(10), CoresetGaussianMixture(2)):
-        with pytest.raises(InvalidInputError, match="by the metric cosine"):
+        with pytest.raises(InvalidInputError, match="for the metric 'cosine'"):
             other.fit(coreset)
     plain = build(ROWS, size=100, random_state=0)
-    with pytest.raises(InvalidInputError, match="by the metric euclidean"):
+    with pytest.raises(InvalidInputError, match="for the metric 'euclidean'"):
         CoresetKMeans(3, metric="cosine").fit(plain)
     rows = build(open_rows(ROWS, unit_length=True), size=100, random_state=0)
     with pytest.raises(InvalidInputError, match="different metrics"):

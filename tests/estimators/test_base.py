@@ -121,7 +121,7 @@ def test_fit__on_a_member_uses_its_rows_and_weights() -> None:
 
 def test_fit__refuses_what_contradicts_the_coreset() -> None:
     _, _, portfolio = make_portfolio()
-    with pytest.raises(InvalidInputError, match=r"'clusters', 'svm' is meant is not clear"):
+    with pytest.raises(InvalidInputError, match=r"ambiguous which of 'clusters', 'svm' Core"):
         CoresetGaussianMixture(2).fit(portfolio)
     with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
         CoresetKMeans(2).fit(portfolio["svm"], sample_weight=np.ones(400))
@@ -146,7 +146,7 @@ def test_fit__of_kernel_classifiers_counts_the_weights_of_a_coreset() -> None:
         np.testing.assert_array_equal(
             given.decision_function(coreset), given.decision_function(coreset.points)
         )
-        with pytest.raises(InvalidInputError, match="builds none itself; pass one of them"):
+        with pytest.raises(InvalidInputError, match="should use; pass one of them"):
             model.fit(portfolio)
 
 
@@ -162,7 +162,7 @@ def test_fit__of_kernel_classifiers_counts_the_weights_of_a_coreset() -> None:
 def test_fit__of_the_largest_margin_refuses_coresets(model: Any) -> None:
     _, _, portfolio = make_portfolio()
     for given in (portfolio, portfolio["svm"]):
-        with pytest.raises(InvalidInputError, match=r"need not be these.*fit CoresetSVC"):
+        with pytest.raises(InvalidInputError, match=r"a coreset may lack them.*fit CoresetSVC"):
             model.fit(given)
 
 

@@ -105,7 +105,7 @@ def test_clusterer__labels_and_fit_predict() -> None:
     assert not hasattr(pickle.loads(pickle.dumps(lazy)), "labels_")
     assert lazy.score(X) == pytest.approx(lazy.estimator_.score(X))
     assert lazy.score(lazily(X)) == pytest.approx(lazy.score(X))
-    with pytest.raises(InvalidTypeError, match="score of a PCA is not known"):
+    with pytest.raises(InvalidTypeError, match="score of a PCA needs rows in memory"):
         CoresetEstimator(FrozenEstimator(PCA(2).fit(X))).score(lazily(X))
 
 
@@ -228,9 +228,7 @@ def test_audit__of_a_model_that_is_not_linear_says_so() -> None:
     trees = DecisionTreeClassifier(), DecisionTreeRegressor()
     for tree, y in zip(trees, (NAMES, TARGET), strict=True):
         model = small(tree, method="uniform").fit(X, y)
-        with pytest.warns(
-            CoresetWarning, match=f"linear models, and {type(tree).__name__} is none"
-        ):
+        with pytest.warns(CoresetWarning, match=f"linear models, but {type(tree).__name__} is not"):
             model.audit(X, y)
         assert model.audit(X, n_clusters=2).distortion < 1  # asked for by name: no warning
     small(LogisticRegression(), method="logistic").fit(X, NAMES).audit(X, NAMES)

@@ -181,7 +181,7 @@ def test_fit__warns_of_rows_without_density() -> None:
     rows = np.random.default_rng(0).normal(size=(20_000, 2))
     rows[::1000] += 1e4
     options: dict[str, Any] = {"size": 200, "random_state": 0}
-    with pytest.warns(CoresetWarning, match="next to no density.*size, or reg_covar"):
+    with pytest.warns(CoresetWarning, match="almost no density.*Raise size, raise reg_covar"):
         model = CoresetGaussianMixture(2, method="uniform", **options).fit(rows)
     assert model.lower_bound_ < model.lower_bounds_[-1] - 1e3
     # Those that are drawn by sensitivities keep such rows; without steps nothing is compared.

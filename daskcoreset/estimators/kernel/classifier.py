@@ -354,9 +354,9 @@ class CoresetKernelClassifier(KernelModel):
         check_diameter(self.diameter)
         if self.core_points == "drawn":
             raise InvalidInputError(
-                f"diameter is {self.diameter}, which drawn core points do not keep",
+                f'diameter is {self.diameter}, but core_points="drawn" does not bound distances',
                 argument="diameter",
-                remedy='pass core_points="cover", or max_points alone',
+                remedy='pass core_points="cover", or leave out diameter',
             )
 
     def _as_given(self, classes: AnyArray, given: InMemoryData | None, rows: Block) -> Block:

@@ -69,30 +69,31 @@ def warn_unscaled(low: FloatArray, high: FloatArray, total_variance: float, gamm
     )
     if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
         warn_user(
-            f"features are not scaled: the range of one column is {ranges.max():.3g}, of another "
-            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}"
+            f"features are not scaled: the range of one column is {ranges.max():.3g}, and of "
+            f"another {ranges.min():.3g}, so distances depend on the wide columns alone; {advice}"
         )
         return
     usual = float(np.exp(-gamma * 2.0 * total_variance))
     if usual < _VANISHED:
         warn_user(
-            f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
-            f"distance of two rows: no row sees another one. Lower gamma, or {advice}"
+            f"gamma={gamma:.3g} is too large for the scale of the features: the kernel is "
+            f"{usual:.1e} at the root mean square distance of two rows, so rows do not affect each "
+            f"other. Lower gamma, or {advice}"
         )
 
 
 def warn_alike(machine: KernelMap) -> None:
-    """Warn if the kernel hardly tells most points of a machine apart."""
+    """Warn if the kernel is close to one between most core points."""
     from scipy.spatial.distance import pdist
 
     squares = pdist(machine.points[:: -(-len(machine) // _TESTED)], "sqeuclidean")
     values = np.exp(-machine.gamma * squares[squares > 0.0])
     if len(values) and (usual := float(np.median(values))) > _ALIKE:
         warn_user(
-            f"the kernel is {usual:.6f} between half of the points of the machine, so that it "
-            f"hardly tells rows apart: few far rows, columns far from zero or small units make "
-            f"gamma too small. Drop or clip far rows, scale the features, for example with "
-            f"sklearn.preprocessing.RobustScaler, or raise gamma."
+            f"gamma={machine.gamma:.3g} is too small for the scale of the features: the median of "
+            f"the kernel between core points is {usual:.6f}, so all rows look alike. Outliers, "
+            f"columns far from zero or small units can be the cause. Drop or clip outliers, scale "
+            f"the features, for example with sklearn.preprocessing.RobustScaler, or raise gamma."
         )
 
 

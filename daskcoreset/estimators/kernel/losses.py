@@ -160,7 +160,7 @@ def resolve_loss(name: str, *, theta: float, mu: float) -> MarginLoss:
         raise InvalidInputError(
             f"mu is {mu}, outside (0, 1]",
             argument="mu",
-            remedy="pass the weight of margins above the band against those below, such as 0.4",
+            remedy="pass the weight of margins above the band, such as 0.4",
         )
     loss = LOSSES[name]
     return replace(loss, theta=float(theta), mu=float(mu)) if name == "odm" else loss

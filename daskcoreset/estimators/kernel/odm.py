@@ -248,8 +248,7 @@ class ODMClassifier(KernelModel):
         data = self._validate_in_memory(X, y, sample_weight)
         if data is None:
             raise InvalidTypeError(
-                f"X is {a_type(X)} out of core, but the exact machine needs a matrix of n x n "
-                "numbers",
+                f"X is {a_type(X)} out of core, but ODMClassifier needs an n x n matrix in memory",
                 argument="X",
                 remedy="use CoresetKernelClassifier, or pass a sample in memory",
             )
@@ -291,7 +290,7 @@ class ODMClassifier(KernelModel):
         assert solution.gaps is not None  # noqa: S101 - of the dual
         if not (solution.gaps <= self.tol * solution.objectives).all():
             warnings.warn(
-                "ODMClassifier stopped before tol was reached; raise max_iter, or tol.",
+                "ODMClassifier stopped before tol was reached; raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

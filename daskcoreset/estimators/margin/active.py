@@ -276,8 +276,8 @@ class ActiveMaxMarginClassifier(MarginModel):
         self._keep_core("active_max_margin", core, n_rows, facts)
         if len(result.classes) == 1 and (classes is None or len(classes) > 1):
             warn_user(
-                f"all {result.n_labels} labels seen are {result.classes[0]!r}, which is predicted "
-                f"throughout; lower error if the other class is rarer than that."
+                f"all {result.n_labels} labels asked for are {result.classes[0]!r}, so this class "
+                f"is always predicted; lower error if the other class is rarer than error."
             )
 
 

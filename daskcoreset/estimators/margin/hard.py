@@ -75,10 +75,9 @@ class MarginModel(DecisionModel):
 
     # Why `fit` refuses coresets.
     _no_coreset = (
-        "separates all rows by the largest margin, which the few rows next to the boundary decide: "
-        "the rows of a coreset are drawn, and need not be these, and their weights say nothing of "
-        "a margin. Pass the data, of which it finds these rows itself; or fit CoresetSVC or "
-        "CoresetKernelClassifier to the coreset, with its weights."
+        "needs all rows: the largest margin depends on the rows next to the boundary, and a "
+        "coreset may lack them. Pass the data, or fit CoresetSVC or CoresetKernelClassifier to the "
+        "coreset."
     )
 
     epsilon: float
@@ -140,7 +139,10 @@ class HardMarginModel(MarginModel):
         except NotSeparableError as error:
             if self.on_inseparable == "raise":
                 raise
-            warn_user(f"a soft margin is fitted, for {error.problem}")
+            warn_user(
+                f"a soft margin is fitted, because {error.problem}; "
+                f'pass on_inseparable="raise" to stop.'
+            )
             self.separable_ = False
             self._soften(blocks, labels)
             self._keep_soft(error)

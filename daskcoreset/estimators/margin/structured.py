@@ -167,9 +167,9 @@ class StructuredMaxMargin(MarginModel):
         self._validate_params()
         if groups is None and self.problem == "sequence":
             raise InvalidInputError(
-                'groups is None, and problem="sequence" needs them',
+                'groups is None, but problem="sequence" needs it',
                 argument="groups",
-                remedy="pass the number of the sequence of every row",
+                remedy="pass one sequence number per row",
             )
         refuse_cube(type(self).__name__, X)
         data = None
@@ -202,9 +202,9 @@ class StructuredMaxMargin(MarginModel):
         K = len(summary.classes)
         if K < 2:
             raise InvalidInputError(
-                f"y has one class, {summary.classes.tolist()[0]!r}, and a margin needs two",
+                f"y has one class, {summary.classes.tolist()[0]!r}, but a margin needs two",
                 argument="y",
-                remedy="pass rows of another",
+                remedy="pass rows of two classes or more",
             )
         if callable(self.problem):
             return self._made_problem(d, K), summary.classes
@@ -244,8 +244,8 @@ class StructuredMaxMargin(MarginModel):
             if self.on_inseparable == "raise":
                 raise
             warn_user(
-                f"{error} Errors are allowed with C={self.C}; scale the features, choose C, or "
-                f'pass on_inseparable="raise" to stop instead.'
+                f"{error} A soft margin is fitted with C={self.C}; scale the features, change C, "
+                f'or pass on_inseparable="raise" to stop.'
             )
         self._softened = True
         return solve(C=float(self.C))
@@ -269,8 +269,8 @@ class StructuredMaxMargin(MarginModel):
             self._keep_core("structured_max_margin", rows, result.n_examples, facts)
         if not result.converged:
             warn_user(
-                f"stopped after {result.passes} reads at {result.factor:.3g} of the margin, where "
-                f"epsilon={self.epsilon} wants {1 - self.epsilon:.3g}; raise max_passes."
+                f"stopped after {result.passes} passes at {result.factor:.3g} of the margin, but "
+                f"epsilon={self.epsilon} requires {1 - self.epsilon:.3g}; raise max_passes."
             )
 
     def predict(self, X: Any, *, groups: Any = None) -> Any:
@@ -343,9 +343,9 @@ class StructuredMaxMargin(MarginModel):
             return super().score(X, y, sample_weight)
         if y is None or sample_weight is not None:
             raise InvalidInputError(
-                "y is missing, or sample_weight is given, which examples of several rows have not",
+                "structured answers are scored with y and without sample_weight",
                 argument="y",
-                remedy="pass y alone",
+                remedy="pass y, and leave out sample_weight",
             )
         if is_in_memory(X, y, groups):
             return float((np.asarray(y) == self.predict(X, groups=groups)).mean())

@@ -102,7 +102,7 @@ def test_classes__soft_margin_is_that_with_a_slack_for_every_row(C: float) -> No
     wide = np.column_stack([gaps, np.equal.outer(owners, np.arange(36)) / math.sqrt(C)])
     best = read.hard_margin(wide)[0]
     model = es.StructuredMaxMargin(C=C, epsilon=0.02, fit_intercept=False)
-    with pytest.warns(face.CoresetWarning, match=f"allowed with C={C}"):
+    with pytest.warns(face.CoresetWarning, match=f"fitted with C={C}"):
         model.fit(da.from_array(X, chunks=(10, 2)), da.from_array(y, chunks=10))
     on_data, on_core = face.margins(model)
     assert on_core >= best * (1 - 1e-5)

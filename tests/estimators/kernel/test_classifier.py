@@ -127,7 +127,7 @@ def test_coreset__drawn_weights_are_unbiased() -> None:
 def test_fit__refuses_what_excludes_each_other() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"loss": "hinge"}, "loss is .* no second derivative"),
-        ({"diameter": 0.1}, "diameter is 0.1, which drawn core points do not keep"),
+        ({"diameter": 0.1}, "diameter is 0.1, but core_points=.drawn. does not bound"),
         ({"diameter": 1e-3, "core_points": "cover", "max_points": 9}, "more than 9 core points"),
     ]
     for options, message in wrong:
@@ -139,7 +139,7 @@ def test_fit__warns_when_features_are_not_scaled() -> None:
     uneven = ROWS * np.array([1.0, 1000.0], dtype=np.float32)
     with pytest.warns(CoresetWarning, match=r"range of one column is 999.*\[0, 1\]"):
         CoresetKernelClassifier(max_points=10).fit(uneven, TWO_CLASSES)
-    with pytest.warns(CoresetWarning, match="no row sees another one"):
+    with pytest.warns(CoresetWarning, match="gamma=1 is too large for the scale"):
         CoresetKernelClassifier(max_points=10, gamma=1.0).fit(ROWS * 1000, TWO_CLASSES)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -156,7 +156,7 @@ def test_fit__warns_when_the_kernel_hardly_tells_rows_apart(data: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         CoresetKernelClassifier(max_points=100, size=1000, random_state=0).fit(X, y)
-    told = any("hardly tells rows apart" in str(warning.message) for warning in caught)
+    told = any("is too small for the scale" in str(warning.message) for warning in caught)
     assert told == (data != "no rows are alike")
 
 

@@ -21,7 +21,7 @@ def test_fit__what_is_not_separable_gets_a_soft_margin_or_an_error(n_classes: in
     rng = np.random.default_rng(4)
     y = rng.integers(0, n_classes, 600)
     X = np.eye(3)[y] * 2 + rng.normal(size=(600, 3))
-    with pytest.warns(CoresetWarning, match="a soft margin is fitted, for .*separa"):
+    with pytest.warns(CoresetWarning, match="a soft margin is fitted, because .*separa"):
         model = MaxMarginClassifier().fit(X, y)
     assert not model.separable_
     assert model.margin_ == 0.0 == model.factor_
