@@ -138,7 +138,7 @@ class CoresetModel(LazyModel):
         return super()._example() if coreset is None else coreset.points[:1]
 
     def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
-        """Check rows without labels: to be fitted to, or those of a model that is fitted."""
+        """Check rows without labels, for a fit or for a fitted model."""
         data = self._validate_in_memory(X, None, sample_weight, reset=not fitted)
         if data is not None:
             return data

@@ -48,8 +48,7 @@ FLOATS = [np.float64, np.float32]
 def is_in_memory(*parts: Any) -> bool:
     """Whether all parts are in memory, of kinds that scikit-learn itself takes.
 
-    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not; None counts as
-    in memory.
+    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not. None counts as in memory.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def is_frame(X: Any) -> bool:
 def frame_names(X: Any) -> list[str] | None:
     """Return the names of the columns of a data frame, or a table of pyarrow.
 
-    None of all else, and where one is no text.
+    Return None for other data, and if a name is not a string.
 
     Examples
     --------
@@ -116,11 +115,11 @@ class InMemoryData:
     y : ndarray of shape (n,) or None
     sample_weight : ndarray of shape (n,), float64, or None
     numbers : ndarray of shape (n,), int64, or None
-        Numbers of the rows in what was given, where rows were dropped.
+        Numbers of the rows in the data as given, if rows were dropped.
     n_given : int
-        Rows that were given, then.
+        Number of rows as given, if rows were dropped.
     coreset : Coreset or None
-        Given in place of X, whose rows these are.
+        Coreset that was passed as X. Its rows are the data.
     """
 
     X: Any
@@ -131,16 +130,16 @@ class InMemoryData:
     coreset: Coreset | None = None
 
     def numbers_of(self, positions: IndexArray) -> IndexArray:
-        """Return the numbers, in what was given, of the rows at positions."""
+        """Return the numbers, in the data as given, of the rows at positions."""
         return positions if self.numbers is None else self.numbers[positions]
 
     @property
     def weights(self) -> FloatArray:
-        """Weights of the rows, ones where none were passed."""
+        """Weights of the rows, or ones if no weights were passed."""
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
 
     def take(self, positions: IndexArray) -> InMemoryData:
-        """Return the rows at increasing positions; the others count as dropped."""
+        """Return the rows at increasing positions. The others count as dropped."""
         n_rows = self.X.shape[0]
         if len(positions) == n_rows:
             return self
@@ -294,9 +293,9 @@ def validate_rows(
 
 
 def _checked_points(estimator: Any, X: Any, *, reset: bool, accept_sparse: Any) -> Any:
-    """Return X as scikit-learn checks it; rows that are not finite are left for later.
+    """Return X after scikit-learn's checks. Rows that are not finite are checked later.
 
-    Without an estimator its features are not set or compared.
+    Without an estimator, features are not set or compared.
     """
     checks = {"dtype": FLOATS, "ensure_all_finite": False, "accept_sparse": accept_sparse}
     with refuse_as("X"):
@@ -321,7 +320,7 @@ def _checked_labels(X: Any, y: Any, *, numeric: bool) -> AnyArray:
 
 
 def _check_rows(X: Any) -> None:
-    """Check what scikit-learn turns into numbers that nobody meant."""
+    """Refuse data that scikit-learn would convert to unintended numbers."""
     if X is None or isinstance(X, (numbers.Number, np.generic)):
         raise InvalidTypeError(
             f"X is {shown(X)}: Expected 2D array",
@@ -356,7 +355,7 @@ def _check_exact(X: Any) -> None:
 
 
 def _check_columns(X: Any) -> None:
-    """Name the columns of a data frame that are no numbers, as out of core."""
+    """Raise an error that names the columns of a data frame without numbers, as out of core."""
     if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
         frame_source(X)
     elif frame_names(X) is not None:  # of polars and pyarrow
@@ -408,7 +407,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
 
 
 def _remedy_for(estimator: Any, *, fits: bool) -> str:
-    """Say what to do with rows that are not finite, in a fit or for an answer."""
+    """Return the remedy for rows that are not finite, in a fit or for a result."""
     if not fits:
         return "clean the data, because every row of X gets a result"
     if "on_invalid" not in estimator.get_params(deep=False):

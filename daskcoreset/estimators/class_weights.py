@@ -1,4 +1,4 @@
-"""Weights of classes, as in scikit-learn; coresets are drawn with them."""
+"""Weights of classes, as in scikit-learn, with which coresets are drawn."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def weigh_rows(
     Returns
     -------
     ndarray of shape (n,), float64, or None
-        None where there are no weights at all.
+        None if there are neither weights nor class weights.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def unweighed(weights: FloatArray, labels: AnyArray, contained: Factors) -> Floa
 
 
 def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatArray) -> FloatArray:
-    """Return weights for a solver: without factors of classes if it has a ``class_weight`` itself.
+    """Return weights for a solver, without class factors if it has a ``class_weight`` itself.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatA
         Its provenance has the factors.
     labels : ndarray of shape (n,)
     weights : ndarray of shape (n,), float64
-        Of rows of the coreset.
+        Weights of the rows of the coreset.
     """
     given = [
         value
@@ -121,7 +121,7 @@ def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatA
 
 
 def _of_classes(factors: Factors, classes: AnyArray, zero: float = 0.0) -> FloatArray:
-    """Factor of every class, one if it has none; `zero` for a factor of zero."""
+    """Factor of every class. The default is one, and `zero` replaces a factor of zero."""
     plain = plain_labels(classes)
     known = {as_label(label, plain): factor or zero for label, factor in factors}
     return np.array([known.get(label, 1.0) for label in plain.tolist()])
@@ -139,8 +139,8 @@ def remember_factors(
     coreset : Coreset
     class_weight : mapping of label to number, "balanced" or None
     rows : RowBlocks, tuple of labels and sample_weight, or None
-        Those from which it was drawn: blocks that `weigh_blocks` has opened, or rows in memory;
-        None for a mapping, which needs none.
+        Rows from which the coreset was drawn: blocks that `weigh_blocks` has opened, or rows in
+        memory. A mapping needs no rows, so None.
     """
     if class_weight is None:
         return coreset
@@ -165,7 +165,7 @@ def _factors_of_rows(
     weights: FloatArray,
     contained: Factors,
 ) -> list[tuple[Any, float]]:
-    """Return the factors of classes; those of `contained` may have no rows."""
+    """Return the factors of classes. Classes in `contained` may have no rows."""
     sums = {as_label(label, plain_labels(classes)): 0.0 for label, _ in contained}
     sums |= zip(classes.tolist(), np.bincount(codes, weights), strict=True)
     if isinstance(class_weight, Mapping) and classes.dtype.kind == "U":  # perhaps of a coreset
@@ -186,12 +186,12 @@ def weigh_blocks(
     Parameters
     ----------
     class_weight : mapping of label to number, "balanced" or None
-        "balanced" takes a read of `y` and `sample_weight`; of X too where they are parts of it,
-        or its number of rows is not known.
+        "balanced" takes one pass over `y` and `sample_weight`. It also reads X if they are parts
+        of it, or if its number of rows is unknown.
     X, y, sample_weight
         As for `daskcoreset.build`.
     on_invalid : {"raise", "drop"} or None, default=None
-        As for `daskcoreset.build`; rows that are dropped count in no class.
+        As for `daskcoreset.build`. Dropped rows do not count in any class.
     """
     blocks = row_blocks(X, y, sample_weight, on_invalid=on_invalid)
     if class_weight is None:

@@ -54,7 +54,7 @@ def apply_method(fitted: Any, method: str, points: Points) -> Any:
 
 
 def _apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Block) -> Any:
-    """Apply a function to the rows of a block; `nothing` is its answer for no rows."""
+    """Apply a function to the rows of a block, or return `nothing` for a block without rows."""
     return function(block.points) if len(block) else nothing
 
 
@@ -63,14 +63,14 @@ STAND_FOR_CORESETS = (Coreset, Portfolio, CoresetTree, TreeWindow)
 
 
 def coreset_for(model: Any, X: Any) -> Any:
-    """Return the coreset that X stands for, where it is a portfolio, a tree or a window of one."""
+    """Return the coreset of X, if X is a portfolio, a tree or a window of a tree."""
     if isinstance(X, (CoresetTree, TreeWindow)):
         return X.coreset()
     return member_for(model, X) if isinstance(X, Portfolio) else X
 
 
 def check_metric(model: Any, coreset: Coreset) -> None:
-    """Check that a coreset is by the metric of a model, which rows to be predicted are read by."""
+    """Check that a coreset has the metric of a model, by which rows to predict are read."""
     metric = getattr(model, "metric", "euclidean")
     if coreset.metric != metric:
         rows = "open_rows(X, unit_length=True)" if metric == "cosine" else "X without unit_length"
@@ -86,12 +86,12 @@ def check_metric(model: Any, coreset: Coreset) -> None:
 
 
 def member_for(model: Any, portfolio: Portfolio) -> Coreset:
-    """Return the member that a model is made for: by the method that it would build, or the only.
+    """Return the member with the method of a model, or the only member.
 
     Raises
     ------
     InvalidInputError
-        None, or several, are of this method.
+        If the choice is ambiguous.
     """
     method = getattr(model, "method", None)
     if method is None and hasattr(model, "_own_method"):
@@ -111,7 +111,7 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
 
 
 class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
-    """Base of the estimators: what is fitted is applied to rows of any input.
+    """Base of the estimators, which apply a fitted model to rows of any input.
 
     Attributes
     ----------
@@ -137,12 +137,12 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
     def _validate_in_memory(
         self, X: Any, y: Any, sample_weight: Any, *, rows_only: bool = False, **checks: Any
     ) -> InMemoryData | None:
-        """Check data in memory as scikit-learn does, or a coreset; None for everything else.
+        """Check data in memory as scikit-learn does, or a coreset. Return None for other data.
 
         Parameters
         ----------
         X, y, sample_weight
-            Data, or a coreset or what has one, alone.
+            Data. A coreset, portfolio, tree or window is passed as X alone.
         rows_only : bool, default=False
             Whether labels and weights of a coreset are left out.
         **checks
@@ -169,7 +169,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
     def _validate_coreset(
         self, coreset: Coreset, y: Any, sample_weight: Any, *, rows_only: bool, **checks: Any
     ) -> InMemoryData:
-        """Check a coreset in place of X: its names, labels and weights are its own."""
+        """Check a coreset that was passed as X, and take its names, labels and weights."""
         reset = checks.get("reset", True)
         if y is not None or sample_weight is not None:
             raise InvalidInputError(
@@ -241,17 +241,17 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             ``function(points)``, picklable, gives a value for every row, or the `InvalidRow` of
             one of them.
         dtype : dtype, optional
-            Of the values; without it, one row shows it and `columns`.
+            Type of the values. Without it, one row is evaluated to find it and `columns`.
         columns : int or None, default=None
-            Of the values; None for a vector.
+            Number of columns of the result, or None for a vector.
         in_memory : callable, optional
-            What is called in place of `function` for data in memory.
+            Called in place of `function` for data in memory.
         predicts : bool, default=False
-            Whether the answer for a data frame is a series with its index and partitions.
+            Whether a data frame gives a series with its index and partitions.
         called : (str, str), default=("prediction", "output")
-            Names of the values, and of their second dimension, in answers that have labels.
+            Names of the values, and of their second dimension, in labeled results.
         classes : ndarray, optional
-            What stands in that dimension, which is called "class" then.
+            Labels of the second dimension, which is then called "class".
         """
         X = select_features(X)
         data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
@@ -310,7 +310,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return dataset_of(self._cube.features, getattr(self, attribute), dim)
 
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
-        """Weighted share of the rows whose label `fitted` predicts, in one read."""
+        """Weighted share of the rows whose label `fitted` predicts, in one pass."""
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if (y if data is None else data.y) is None:
             raise InvalidInputError("y is missing", argument="y", remedy="pass the true labels")
@@ -325,13 +325,13 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return self._checked(self._known_blocks(X, y, sample_weight))
 
     def _known_blocks(self, X: Any, *beside: Any, **options: Any) -> RowBlocks:
-        """Open data that are said to have the columns of the fit."""
+        """Open data with the columns of the fit."""
         known = self._column_names
         return known_blocks(known, "the fit", self._as_fitted(X), *beside, **options)
 
     @property
     def _column_names(self) -> list[str] | None:
-        """Names of the columns of the fit, where they have any."""
+        """Names of the columns of the fit, or None without names."""
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
@@ -351,7 +351,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return blocks
 
     def _check_names(self, columns: Sequence[str] | None, selection: str | None = None) -> None:
-        """Check names of columns, where there are any, against those of the fit.
+        """Check names of columns, if there are any, against those of the fit.
 
         `selection` is how columns are selected, see `how_to_select`.
         """
@@ -372,7 +372,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
 
     @staticmethod
     def _refuse_frames(estimator: Any, X: Any) -> None:
-        """Raise an error where a lazy result would have to be a data frame in memory."""
+        """Raise an error if a lazy result should be a data frame in memory."""
         if is_in_memory(X):
             return
         setting = getattr(estimator, "_sklearn_output_config", {}).get("transform")
@@ -395,7 +395,7 @@ class RowAttributes(LazyModel):
     coreset_: Coreset
 
     def _row_costs(self) -> tuple[Any, Any]:
-        """Cost of every row, as a function of points; what is wrong with a block, or None."""
+        """Return the cost of rows as a function of points, and a check of blocks or None."""
         raise NotImplementedError
 
     @property
@@ -477,8 +477,8 @@ def lazy_series(
     Returns
     -------
     dask.dataframe.Series
-        With the partitions of `frame`, also where their divisions are not known: Dask lines two
-        frames up by their partitions only where one is made of the other.
+        It has the partitions of `frame`, even if their divisions are unknown. Dask aligns two
+        frames by partitions only if one is derived from the other.
     """
     from dask.dataframe.dispatch import make_meta
 

@@ -248,7 +248,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         return self
 
     def _weighed(self, coreset: Coreset | None, labels: Any, weights: Any) -> FloatArray | None:
-        """Weigh a part of a stream, all of which contain the same factors of the classes."""
+        """Weigh a part of a stream. All parts contain the same class factors."""
         contained = contained_factors(coreset)
         if contained and self.class_weight is None:
             raise InvalidInputError(
@@ -259,7 +259,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         return weigh_rows(self.class_weight, labels, weights, contained)
 
     def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
-        """Solve on a coreset; with `classes`, its labels are places among these."""
+        """Solve on a coreset. With `classes`, its labels are positions in them."""
         points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
         assert labels is not None  # noqa: S101 - constructions ask for them
         if classes is not None:
@@ -360,7 +360,7 @@ def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | Non
 
 
 def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:
-    """Return the coreset of a stream, whose classes are all among those announced."""
+    """Return the coreset of a stream, after a check of its classes against those announced."""
     rows = stream.rows()
     assert rows.labels is not None  # noqa: S101 - constructions ask for them
     present = np.unique(rows.labels[rows.weights > 0.0])
@@ -383,10 +383,10 @@ _MAX_STEPS = 1000
 
 
 class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
-    r"""Minimise :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
+    r"""Minimize :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
-    The objective of ``SVC(kernel="linear")``, whose intercept is not penalised, as it is by
-    ``LinearSVC``. More than two classes go one against the rest. Rows are not checked.
+    This is the objective of ``SVC(kernel="linear")``. The intercept is not penalized, unlike in
+    ``LinearSVC``. More than two classes are solved one against the rest. Rows are not checked.
 
     Examples
     --------

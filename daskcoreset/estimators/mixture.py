@@ -53,8 +53,8 @@ _JUDGED_NUMBERS = 2**23
 def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_features: int) -> int:
     """Return the rows of the coreset for ``size="auto"``.
 
-    Ten rows for every free parameter, and ten thousand at least: a maximum of the likelihood
-    over m rows with p parameters falls short of the best by about p / 2m a row.
+    There are ten rows per free parameter, and at least ten thousand. With m rows and p parameters,
+    the mean log-likelihood of the fit is about p / 2m below the best.
 
     Examples
     --------

@@ -79,7 +79,7 @@ def r_squared(estimator: Any, blocks: RowBlocks) -> float:
     Returns
     -------
     float
-        At most one. Where the truth is constant, one if it is met exactly and else zero.
+        At most one. If all labels are equal, it is one for exact predictions and zero otherwise.
     """
     _check_labelled(blocks)
     agreement: Agreement = map_reduce(blocks, partial(_compare, estimator), add).value
@@ -137,8 +137,8 @@ def weighted_sum(
     ----------
     blocks : RowBlocks
     function : callable
-        ``function(points)`` returns f of every row, float64 of shape (n,); picklable. It sees
-        rows of positive weight alone.
+        ``function(points)`` returns f of every row, float64 of shape (n,). It must be picklable.
+        It gets only rows of positive weight.
     check : callable, optional
         ``check(block)`` returns what is wrong with a block, or None.
 
@@ -149,8 +149,8 @@ def weighted_sum(
     Raises
     ------
     InvalidInputError
-        Where the first bad row is, counted over all blocks; if there is no row, or if all
-        weights are zero.
+        If a row is invalid, X is empty, or all weights are zero. The error names the first
+        invalid row, counted over all blocks.
     """
     return _sum_pairs(blocks, partial(_sum_block, function, check))
 
@@ -175,7 +175,7 @@ def weighted_values(
     check: Callable[[Block], InvalidRow | None] | None,
     block: Block,
 ) -> FloatArray | InvalidRow:
-    """Return u(x) f(x) of every row of a block, zero where u is; arguments as `weighted_sum` has.
+    """Return u(x) f(x) of every row of a block, and zero if u is zero. See `weighted_sum`.
 
     Examples
     --------

@@ -81,7 +81,7 @@ def check_two_classes(classes: AnyArray) -> None:
 
 
 def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
-    """Rows in memory as blocks; up to 10,000 in an order that depends on their values alone.
+    """Return rows in memory as blocks. Up to 10,000 are in an order that depends on values alone.
 
     The result is then independent of the order of the rows and of the split of their weight.
     """
@@ -283,8 +283,9 @@ class CoresetKernelClassifier(KernelModel):
 
         Notes
         -----
-        The model has no intercept, as in the papers. Equal rows are merged for up to 10,000 rows in
-        memory, so the result is independent of their order and of the split of their weight.
+        The model has no intercept, as in the papers. Equal rows are merged if X is in memory and
+        has up to 10,000 rows. The result is then independent of their order and of the split of
+        their weight.
         """
         self._validate_params()
         self._check_parameters()

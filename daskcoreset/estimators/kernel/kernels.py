@@ -40,7 +40,7 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
         "scale" is ``1 / (d * variance)``, "auto" ``1 / d``.
     n_features : int
     variance : float
-        Of all numbers of X.
+        Variance of all numbers of X.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class KernelMap:
         Yields
         ------
         part : slice
-            Of the rows.
+            Part of the rows.
         squares : ndarray of shape (t, r), float64
             Free to be overwritten.
         """

@@ -34,8 +34,8 @@ class MarginLoss:
 
     References
     ----------
-    Tan, Zhang and Wang (2019), Remarks 1 and 2. (The 1/m inside the loss of Remark 2 is a
-    misprint, for equation 3 divides already.)
+    Tan, Zhang and Wang (2019), Remarks 1 and 2. The 1/m inside the loss of Remark 2 is a misprint,
+    because equation 3 divides already.
     """
 
     name: str
@@ -81,7 +81,7 @@ class MarginLoss:
         return np.asarray(out * self.scale)
 
     def slope(self, z: FloatArray) -> FloatArray:
-        """Return derivatives with respect to the margin; of the hinge, from the left at 1.
+        """Return derivatives with respect to the margin. The hinge has its left derivative at 1.
 
         Examples
         --------
@@ -110,7 +110,7 @@ class MarginLoss:
 
     @property
     def smoothness(self) -> float:
-        """The largest second derivative; for the hinge, that of the squared hinge."""
+        """Largest second derivative. The hinge has the value of the squared hinge."""
         return 2.0 if self.linear else 2.0 * self.scale * max(1.0, self.mu)
 
     def safe_radius(self, lam: float) -> float:

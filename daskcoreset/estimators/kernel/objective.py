@@ -1,8 +1,8 @@
-r"""The objective over all rows in one read: losses, gradients by core point, drawn rows.
+r"""The objective over all rows in one pass: losses, gradients by core point, drawn rows.
 
-A model of K problems, one class against the rest each, is a matrix of coefficients
-:math:`\beta` of shape (r, K): :math:`w_k = \sum_j \beta_{jk} \varphi(c_j)`, and the margin of
-row i is :math:`z_{ik} = y_{ik} \sum_j \beta_{jk} k(c_j, x_i)`, at the true row.
+A model of K problems has a matrix of coefficients :math:`\beta` of shape (r, K). Each problem is
+one class against the rest, with :math:`w_k = \sum_j \beta_{jk} \varphi(c_j)`. The margin of row i
+is :math:`z_{ik} = y_{ik} \sum_j \beta_{jk} k(c_j, x_i)`, at the true row.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Draw:
     seed, fold : int
         Address of the random numbers.
     counts : dict of int to int, or None
-        Draws from every block, with replacement, in proportion to weights; None for all rows.
+        Draws from every block, with replacement, in proportion to weights. None takes all rows.
     """
 
     seed: int

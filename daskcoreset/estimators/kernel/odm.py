@@ -60,7 +60,7 @@ def solve_dual(
     gram : ndarray of shape (n, n), float64
         Kernel between the rows.
     signs : ndarray of shape (n, K), float64
-        Of the rows in every problem.
+        Signs of the rows in every problem.
     weights : ndarray of shape (n,), float64
         Positive.
     loss : MarginLoss
@@ -89,7 +89,7 @@ def solve_dual(
 
     References
     ----------
-    Zhang and Zhou (2019), Optimal margin distribution machine; Hsieh et al. (2008), A dual
+    Zhang and Zhou (2019), Optimal margin distribution machine. Hsieh et al. (2008), A dual
     coordinate descent method for large-scale linear SVM.
     """
     from daskcoreset.estimators.kernel import loops_numba as loops

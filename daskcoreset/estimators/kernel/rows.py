@@ -2,8 +2,8 @@ r"""The rows that a kernel machine is trained on: all, or some drawn from every 
 
 Core points are drawn from every class, too. Whatever the core points are, they are a delta-cover,
 with delta twice the largest distance of a row from the nearest. A cover with the least delta has
-its core points at the rim of the data. Drawn ones lie among the rows, so that most rows are nearer
-to one, and on skewed classes half of them lie in the small class.
+its core points at the rim of the data. Drawn core points lie among the rows, so most rows are
+nearer to one. On skewed classes, half of them lie in the small class.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ROOT = 2**31 + 1
 
 @dataclass(eq=False)
 class TrainingRows:
-    """The rows that a model is trained on, and how often they were read.
+    """The rows that a model is trained on, and the number of passes over them.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class TrainingRows:
         Weight of every block by its number.
     reads : int
     trace : list of dict
-        What `record` was passed, with "reads" and "seconds" so far.
+        Entries passed to `record`, with "reads" and "seconds" so far.
     radius : float
         Largest distance of a row from its nearest core point, after the first evaluation.
     """
@@ -97,7 +97,7 @@ class TrainingRows:
         return self.work_on_draw(_same, Draw(0, 0, None))
 
     def work_on_draw(self, work: Callable[[Block], T], draw: Draw) -> T:
-        """Return ``work(rows)`` of drawn rows, made where they are: only the result travels."""
+        """Return ``work(rows)`` of drawn rows, computed on their worker."""
         made: Any = map_reduce(
             self.blocks, draw_rows, _joined, broadcast=draw, then=partial(_worked, work)
         )
@@ -106,7 +106,7 @@ class TrainingRows:
         return value
 
     def quotas(self, seed: int, fold: int, count: int | None) -> Draw:
-        """Split draws over the blocks, in proportion to weights; None takes all rows."""
+        """Split draws over the blocks, in proportion to weights. None takes all rows."""
         if count is None:
             return Draw(seed, fold, None)
         indices = sorted(self.block_weights)
@@ -171,10 +171,10 @@ class Solution:
     ----------
     beta : ndarray of shape (r, K), float64
     objectives : ndarray of shape (K,), float64
-        Of the K problems, at `beta`.
+        Objectives of the K problems at `beta`.
     n_iter : int
     gaps : ndarray of shape (K,), float64, or None
-        How far the objectives are, at most, above the least ones.
+        Upper bounds of the excess of the objectives over the minima.
     """
 
     beta: FloatArray
@@ -212,8 +212,8 @@ def _renumbered(part: StratifiedReservoir, added: Any) -> StratifiedReservoir:
 def quotas_of(size: int, classes: AnyArray, weights: FloatArray) -> dict[Any, int]:
     """Split rows to train on over the classes: half evenly, half in proportion to weights.
 
-    On skewed classes the loss on further rows of what is trained on them is lower than with
-    either alone, on even ones it is the same (w8a, ijcnn1, htru2 and credit, cod_rna).
+    On skewed classes, the loss on further rows is lower than with either rule alone. On even
+    classes, it is the same. The rule was tried on w8a, ijcnn1, htru2, credit and cod_rna.
 
     Examples
     --------
@@ -233,10 +233,10 @@ def sample_classes(
     quotas: dict[Any, int] | None = None,
     seed: int,
 ) -> Strata:
-    """Sample every class in one read, for core points and for rows to train on.
+    """Sample every class in one pass, for core points and for rows to train on.
 
-    Within its class a row is drawn without replacement in proportion to its weight: it has an
-    exponential key with its weight for a rate, and the smallest keys win.
+    Within its class, a row is drawn without replacement in proportion to its weight. Each row has
+    an exponential key whose rate is its weight. The rows with the smallest keys are drawn.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def sample_classes(
 
 
 def sample_core_points(strata: Strata, count: int) -> Block:
-    """Return distinct rows, as many of every class unless one has fewer.
+    """Return distinct rows, the same number per class unless a class has fewer.
 
     Parameters
     ----------
@@ -284,9 +284,9 @@ def sample_core_points(strata: Strata, count: int) -> Block:
     Returns
     -------
     Block
-        Dense rows in the order of class and key; `count` unless fewer are distinct. Their weights
-        add up to that of the class in every class: of equal rows that were drawn one stands for
-        all of them.
+        Dense rows in the order of class and key. There are `count`, unless fewer are distinct. In
+        every class, their weights add up to the weight of the class. One of several equal rows
+        represents all of them.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 r"""Solvers of kernel machines in the span of core points: Newton, CSVRG and AVM.
 
-A model is :math:`w = \sum_j \beta_j \varphi(c_j)`. Newton's method works on rows in memory. In the
-other two, the gradient :math:`a_i \varphi(x_i)` of every row is taken at its core point, and
-compiled loops take steps on rows that were drawn in a read of all rows.
+A model is :math:`w = \sum_j \beta_j \varphi(c_j)`. Newton's method works on rows in memory. The
+other two take the gradient :math:`a_i \varphi(x_i)` of every row at its core point. Their compiled
+loops take steps on rows that were drawn in a pass over all rows.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
 
 
 class HessianSum(NamedTuple):
-    """The Hessian in coefficients, and the second derivatives that it was added up with.
+    """The Hessian in coefficients, and the second derivatives in its sum.
 
     Attributes
     ----------
     matrix : ndarray of shape (r, r), float64
-        Its lower triangle.
+        Lower triangle of the Hessian.
     curvature : ndarray of shape (n,), float64
-        Of the losses at every row, with its weight.
+        Second derivative of the loss at every row, times its weight.
     """
 
     matrix: FloatArray
@@ -156,7 +156,7 @@ class HeldRows:
         return HeldSolution(beta, value, sums, steps)
 
     def _begun(self, k: int, tol: float) -> tuple[FloatArray, HessianSum]:
-        """Return where to begin, by fewer rows if there are many, and what those add up."""
+        """Return the starting point and its Hessian. Many rows start from a solution on fewer."""
         prior = self.gram + _RIDGE * np.eye(len(self.gram))
         sums = HessianSum(prior.copy(order="F"), np.zeros(len(self.weights)))
         least = max(_MIN_ROWS, _MIN_ROWS_OF_POINT * len(prior))
@@ -168,7 +168,7 @@ class HeldRows:
         return rough.beta, sums
 
     def _every(self, step: int) -> HeldRows:
-        """Return every `step`-th row; the order of the rows carries no information."""
+        """Return every `step`-th row. The order of the rows carries no information."""
         weights = self.weights[::step] * step
         return HeldRows(self.values[::step], self.gram, self.signs[::step], weights, self.loss)
 
@@ -215,7 +215,7 @@ _MIN_STEPS = 10_000
 
 
 def max_sample_rows(width: int) -> int:
-    """Rows of so many numbers that are held at most."""
+    """Largest number of rows of this width to hold in memory."""
     return max(1, SAMPLE_NUMBERS // width)
 
 
@@ -260,7 +260,7 @@ class Sample:
         return cls(values, cells, signs, block.weights, all_rows)
 
     def order(self, n_steps: int, rng: np.random.Generator) -> IndexArray:
-        """Draw the row of every step; drawn rows serve repeatedly if there are too few."""
+        """Draw the row of every step. Drawn rows are repeated if there are too few."""
         n_rows = len(self.weights)
         if self.all_rows:
             return draw_with_replacement(self.weights, n_steps, rng)
@@ -272,7 +272,7 @@ class Sample:
 def smoothness(loss: MarginLoss, lam: float) -> float:
     r"""Lipschitz constant L of the gradients of single rows, :math:`1 + \lambda \sup l''`.
 
-    The hinge has none (Theorem 8 leaves it out); its steps are those of the squared hinge.
+    The hinge has none, and Theorem 8 leaves it out. Its steps are those of the squared hinge.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def solve_csvrg(
 
     References
     ----------
-    Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8; Johnson and Zhang (2013).
+    Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8, and Johnson and Zhang (2013).
     """
     from daskcoreset.estimators.kernel import loops_numba as loops
 
@@ -373,14 +373,14 @@ def solve_avm(problem: KernelProblem, *, seed: int = 0) -> Solution:
 
     Notes
     -----
-    There is one step for every row, and 10,000 at least. The authors take rows as they come; here
-    they are drawn by quotas over the blocks, in proportion to weights, since blocks need not be
-    alike. The gradient of every row is taken at its core point.
+    There is one step per row, and at least 10,000. The authors take rows in their order. Here, rows
+    are drawn by quotas over the blocks, in proportion to weights, because blocks may differ. The
+    gradient of every row is taken at its core point.
 
     References
     ----------
-    Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2,
-    in the scale of Tan, Zhang and Wang's objective, whose strong convexity is one.
+    Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2.
+    The scale is that of Tan, Zhang and Wang's objective, whose strong convexity is one.
     """
     rows, core = problem.rows, problem.core
     n_steps = max(_MIN_STEPS, rows.n_rows)

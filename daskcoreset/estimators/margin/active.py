@@ -187,8 +187,8 @@ class ActiveMaxMarginClassifier(MarginModel):
         X : array-like of shape (n, d), or path
             Rows without labels, any input of `daskcoreset.build`.
         known : pair of array-likes or None, default=None
-            Numbers of rows and their labels that are there already, at no cost. Those of an
-            earlier run continue it.
+            Row numbers and labels that are already known, at no cost. Pass those of an earlier
+            run to continue it.
         sample_weight : array-like of shape (n,), or str, optional
             Random rows are drawn, and the error is measured, by weight. Rows of weight zero are
             never asked for.
@@ -225,7 +225,7 @@ class ActiveMaxMarginClassifier(MarginModel):
     def _opened(
         self, X: Any, y: Any, oracle: Oracle | None
     ) -> tuple[Pool, AnyArray | None, Oracle]:
-        """Return the pool, the classes where they are known, and the oracle."""
+        """Return the pool, the classes if they are known, and the oracle."""
         # What reads the rows drops those that are not finite, and numbers the others as they were.
         data = self._validate_in_memory(X, y, None, fits=oracle is None, finite=False)
         if data is not None:

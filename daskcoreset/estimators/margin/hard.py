@@ -192,18 +192,18 @@ class HardMarginModel(MarginModel):
         self._set_hyperplanes(np.stack([w for w, _ in fits]), np.array([b for _, b in fits]))
 
     def _named(self, labels: Any, block_classes: AnyArray) -> AnyArray:
-        """Return the labels as given; those of data in memory are codes in blocks."""
+        """Return the labels as given. Data in memory have codes for labels in blocks."""
         codes = np.searchsorted(plain_labels(block_classes), labels)
         return np.asarray(plain_labels(self.classes_)[codes])
 
     def _in_data(self, indices: IndexArray) -> IndexArray:
-        """Row numbers in the data as given: rows in memory without a weight were left out."""
+        """Return row numbers in the data as given, in which rows of weight zero count."""
         return indices if self._used is None else self._used[indices]
 
     def _labelled_blocks(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[RowBlocks, AnyArray | None]:
-        """Open the data; those in memory have codes for labels, whose names come along."""
+        """Open the data. Data in memory have codes for labels, and the names are returned."""
         # What reads the rows drops those that are not finite, and numbers the others as they were.
         data = self._validate_in_memory(X, y, sample_weight, finite=False)
         self._used, self._n_unused = None, 0
@@ -249,7 +249,7 @@ def soft_margin(
 ) -> tuple[FloatArray, float]:
     r"""Minimise :math:`|w|^2/2 + C \sum_i u_i \max(0, 1 - y_i(\langle w, x_i\rangle + b))^2`.
 
-    Columns are standardized first, with the mean kept if there is no intercept. The penalty is on
+    Columns are standardized first. Without an intercept, they keep their means. The penalty is on
     these columns, so the units of a column do not matter.
 
     Parameters
@@ -291,7 +291,7 @@ def soft_margin(
 
 
 def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
-    """Take Newton steps while the objective falls; near the solution no row changes sides."""
+    """Take Newton steps while the objective falls. Near the solution, no row changes sides."""
     d = len(v) - 1
     rows = np.column_stack([objective.rows, np.full(len(objective.rows), objective.intercept)])
     gradient = objective(v)[1]
