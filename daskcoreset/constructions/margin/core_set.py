@@ -14,7 +14,6 @@ taken.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -382,7 +381,6 @@ def max_margin(
     intercept: bool,
     violators: Violators,
     max_passes: int,
-    verbose: bool = False,
 ) -> MarginCoreset:
     """Separate two classes by nearly the largest margin.
 
@@ -400,8 +398,6 @@ def max_margin(
         Rows added after a read.
     max_passes : int
         Reads after which to stop, with a warning.
-    verbose : bool, default=False
-        Whether to write a line to the error stream after each read.
 
     Returns
     -------
@@ -442,11 +438,6 @@ def max_margin(
             best = (_centred(fit, found.levels) if intercept else fit, margin)
         radius = radius if trace else float(np.sqrt(found.square))
         trace.append(Pass(len(trace) + 2, len(core), fit.hard.margin, margin, best[1]))
-        if verbose:
-            sys.stderr.write(
-                f"read {len(trace) + 1}: margin {fit.hard.margin:.6g} on {len(core):,} rows, "
-                f"{margin:.6g} on all\n"
-            )
         if best[1] >= (1.0 - epsilon) * upper:
             break
         new = found.rows.take(np.flatnonzero(~np.isin(found.rows.indices, core.indices)))

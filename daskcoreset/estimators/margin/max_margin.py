@@ -61,8 +61,6 @@ class MaxMarginClassifier(HardMarginModel):
         20 and twice the number of columns.
     max_passes : int, default=200
         Passes after which to stop, with a warning.
-    verbose : bool or int, default=False
-        Whether to print a line after every pass, for two classes.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the rows of the soft margin. The largest margin needs no seed.
     on_invalid : {"raise", "drop"} or None, default=None
@@ -105,7 +103,6 @@ class MaxMarginClassifier(HardMarginModel):
         **MARGIN_CONSTRAINTS,
         "violators": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -122,7 +119,6 @@ class MaxMarginClassifier(HardMarginModel):
         C: float = 1.0,
         violators: Violators = "auto",
         max_passes: int = 200,
-        verbose: bool | int = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
@@ -132,7 +128,6 @@ class MaxMarginClassifier(HardMarginModel):
         self.C = C
         self.violators = violators
         self.max_passes = max_passes
-        self.verbose = verbose
         self.random_state = random_state
         self.on_invalid = on_invalid
 
@@ -176,7 +171,6 @@ class MaxMarginClassifier(HardMarginModel):
             intercept=self.fit_intercept,
             violators=self.violators,
             max_passes=self.max_passes,
-            verbose=bool(self.verbose),
         )
         separator, core = found.separator, found.core
         self._set_hyperplanes(separator.w[None], np.array([separator.intercept]))

@@ -126,10 +126,10 @@ def test_batch__reads_and_core_rows_stay_few(violators: int) -> None:
     assert len(model.coreset_) <= n_core
 
 
-def test_batch__stops_at_max_passes_with_what_is_certified(capsys: Any) -> None:
+def test_batch__stops_at_max_passes_with_what_is_certified() -> None:
     X, y = two_classes(2000, 8, 0.1, 3)
     rows, labels = da.from_array(X, chunks=(500, 8)), da.from_array(y, chunks=500)
-    model = es.MaxMarginClassifier(1e-6, max_passes=4, violators=8, verbose=True)
+    model = es.MaxMarginClassifier(1e-6, max_passes=4, violators=8)
     with pytest.warns(face.CoresetWarning, match="max_passes=4"):
         model.fit(rows, labels)
     facts = model.coreset_.provenance
@@ -139,13 +139,10 @@ def test_batch__stops_at_max_passes_with_what_is_certified(capsys: Any) -> None:
     assert facts["factor"] == model.factor_ == model.margin_ / facts["core_margin"] < 1 - 1e-6
     assert model.margin_ == max(step["margin"] for step in facts["passes"])
     assert len(model.trace_) == 4
-    said = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[0] for line in said] == [f"read {i}" for i in range(2, 6)]
     w = model.dual_coef_ @ X[model.core_indices_]
     assert np.allclose(w / np.linalg.norm(w), model.coef_[0])
-    silent = es.MaxMarginClassifier(0.5).fit(rows, labels)
-    assert not capsys.readouterr().err
-    assert silent.coreset_.provenance["converged"]
+    loose = es.MaxMarginClassifier(0.5).fit(rows, labels)
+    assert loose.coreset_.provenance["converged"]
 
 
 def test_batch__rows_that_nothing_separates_are_named() -> None:
