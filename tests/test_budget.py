@@ -71,6 +71,9 @@ PROSE = {
     "README": prose.of_files("README.md"),
     "CHANGELOG": prose.of_files("CHANGELOG.md"),
     "CONTRIBUTING": prose.of_files("CONTRIBUTING.md"),
+    "docs": prose.of_files("docs/*.md", "docs/*/*.md"),
+    "notebooks": prose.of_files("notebooks/*.ipynb"),
+    "docstrings": prose.of_public_names(),
 }
 
 
