@@ -178,7 +178,7 @@ class InvalidRow:
     Attributes
     ----------
     problem : str
-        ``{row}`` in it stands for where the row is.
+        ``{row}`` in it is replaced by the place of the row.
     row : int or None
     argument : str
         The argument that it is about.
@@ -385,7 +385,7 @@ def _misshapen(
 
 
 def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
-    """Return the part of a block that is no array, or one of too few dimensions; or None.
+    """Return the part of a block that is not an array, or has too few dimensions, or None.
 
     Functions that make the blocks of a Dask array may return anything: lists, None, numbers.
 

@@ -1,6 +1,6 @@
 """Folders of object stores: their options, requests, and errors without secrets.
 
-What decides is done by conditional writes: an object is made only where there is none
+What decides is done by conditional writes: an object is made only if it is missing
 (``If-None-Match``), or replaced only where it is the one that was read (``If-Match``).
 """
 

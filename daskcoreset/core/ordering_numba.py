@@ -441,7 +441,7 @@ def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> I
 def _bisect(  # noqa: C901, PLR0912, PLR0915 - a branch a step; numba takes arguments by position
     narrow: AnyArray, wide: AnyArray, mass: FloatArray, max_aligned: float
 ) -> IndexArray:
-    """Return the order of rows of float32 or float64, of which there are none of the others.
+    """Return the order of rows of float32 or float64. The array of the other dtype is empty.
 
     So what needs no row is compiled once for both, which is most of it.
     """

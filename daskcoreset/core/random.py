@@ -44,7 +44,7 @@ class Stage(enum.IntEnum):
 
 
 def resolve_seed(random_state: RandomState) -> int:
-    """Return the root seed for a ``random_state`` argument stands for.
+    """Return the root seed for a ``random_state`` argument.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def clone_after(arrays: list[Any], broadcast: Any, seed: str) -> list[Any]:
-    """Return copies of arrays under fresh keys, none of which is read before `broadcast`.
+    """Return copies of arrays under fresh keys, not read before `broadcast`.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ class BlockResults(Generic[T]):
         return dict(zip(blocks, starts, strict=True)) if blocks else {}
 
     def row(self, block_index: int, position: int) -> int:
-        """Return the number, in the whole data, of a row of a block.
+        """Return the number of a block's row in the whole data.
 
         Examples
         --------

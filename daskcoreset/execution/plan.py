@@ -243,7 +243,7 @@ def _stored_row_bytes(blocks: RowBlocks) -> float:
 
 
 def _leaf_bytes(blocks: RowBlocks, copies: float) -> float | None:
-    """Bytes that work on the largest block takes, which holds `copies` of it as it is stored."""
+    """Bytes that work on the largest block takes, which holds `copies` of it in its stored form."""
     points = _row_bytes(blocks)
     if blocks.sizes is None or points is None:
         return None

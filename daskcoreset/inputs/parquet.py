@@ -247,7 +247,7 @@ def _rows_of(
 
 
 def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: int) -> AnyArray:
-    """Return a column of lists as a matrix. A null list is a row of NaN.
+    """Return a column of lists as a matrix. A null list becomes NaN.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def lemma_2(
     *,
     provable: bool = False,
 ) -> FloatArray:
-    r"""Bound the sensitivity of a row of weight one.
+    r"""Bound the sensitivity of a row with weight one.
 
     With :math:`\alpha_i = (U - U(P_i)) / (2 \lambda U\, U(P_i))`
 

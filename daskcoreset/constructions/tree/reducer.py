@@ -9,7 +9,7 @@ its input for every query, and so, over all draws, that of the data.
 :math:`\varepsilon`-coreset of both their data, and an :math:`\varepsilon`-coreset of an
 :math:`\varepsilon'`-coreset is one with :math:`(1 + \varepsilon)(1 + \varepsilon') - 1`. With
 :math:`\varepsilon' = \varepsilon / (2 \log n)` at every node, the errors of :math:`\log n`
-levels add up to no more than :math:`\varepsilon` (Tukan et al. 2020, Algorithm 2).
+levels add up to at most :math:`\varepsilon` (Tukan et al. 2020, Algorithm 2).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""EM for Gaussian mixtures of weighted rows, as coresets give them.
 
 Maximises :math:`\sum_i u_i \log \sum_k \pi_k \mathcal N(x_i; \mu_k, \Sigma_k)`, which is what
 scikit-learn's GaussianMixture does when all weights are one: parameters, iterations and
-stopping are the same. A row of weight two counts as two equal rows. Rows are taken about
+stopping are the same. Weight two counts as two equal rows. Rows are taken about
 their weighted mean in float64, so that float32 data with a large offset lose nothing.
 """
 

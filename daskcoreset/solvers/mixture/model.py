@@ -261,7 +261,7 @@ def responsibilities(mixture: MixtureModel, X: Points) -> FloatArray:
     r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
 
     Rows are of a block, and those of the answer, of shape (n, k), add up to one. A row so far out
-    that the square of its distance overflows says nothing about its component: it gets the
+    that the square of its distance overflows has no defined component: it gets the
     component weights. A NaN or an infinity is an `InvalidInputError`.
 
     Examples
