@@ -546,3 +546,19 @@ def test_predict__another_variable_than_was_fitted_warns() -> None:
             model.predict(X)
     unnamed = cube.t2m.rename(None).coreset.kmeans(3, feature_dims="time", random_state=0)
     unnamed.predict(cube.u10)
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("placed", [True, False])
+def test_source_rows__of_a_cube_names_a_selection_that_works(opened: bool, placed: bool) -> None:
+    coords = {"time": [3, 5, 9], "place": ["a", "b", "c", "d"]} if placed else {}
+    values = np.random.default_rng(0).normal(size=(2, 3, 4))
+    cube = xr.Dataset({"t": (("time", "place"), values[0])}, coords)
+    cube["p"] = cube["t"] * 0 + values[1]
+    rows = open_rows(cube, sample_dims=["time", "place"])
+    coreset = build(rows, size=5, random_state=0)
+    with pytest.raises(InvalidInputError, match="X is a cube") as caught:
+        coreset.source_rows(0, rows if opened else cube)
+    told = str(caught.value.remedy).partition("for example ")[2]
+    cell = eval(told, {"X": cube, "coreset": coreset, "np": np})  # noqa: S307 - our own message
+    assert [float(cell["t"]), float(cell["p"])] == coreset.points[0].tolist()

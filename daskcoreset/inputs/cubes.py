@@ -385,6 +385,24 @@ def is_xarray(part: Any) -> bool:
     return type(part).__module__.split(".")[0] == "xarray" and hasattr(part, "dims")
 
 
+def dims_of_cube(data: Any, options: ReadOptions) -> tuple[list[str], list[str]] | None:
+    """Return the dimensions of rows and of columns of a cube, and None for other data.
+
+    A Dataset without options has a row per cell. The columns of an array without options are its
+    last dimension.
+    """
+    if not is_xarray(data) or not hasattr(data, "coords"):
+        return None
+    is_dataset = hasattr(data, "data_vars")
+    if not (is_dataset or options.has_dims or data.ndim > 2):
+        return None
+    dims = tuple(data.dims)
+    if not options.has_dims:
+        options = replace(options, sample_dims=dims if is_dataset else dims[:-1])
+    samples, features = _dims(dims, options)
+    return list(samples), list(features)
+
+
 def refuse_cube(taker: str, X: Any) -> None:
     """Raise an error where rows must follow one another, and X is a cube, opened as one or not.
 
@@ -396,15 +414,11 @@ def refuse_cube(taker: str, X: Any) -> None:
         As a caller passed it; what is no xarray object of several dimensions passes.
     """
     data, options = ReadOptions.of(X)
-    if not is_xarray(data) or not hasattr(data, "coords"):
+    found = dims_of_cube(data, options)
+    if found is None:
         return
-    is_dataset = hasattr(data, "data_vars")
-    if not (is_dataset or options.has_dims or data.ndim > 2):
-        return
-    dims = tuple(data.dims)
-    if not options.has_dims:
-        options = replace(options, sample_dims=dims if is_dataset else dims[:-1])
-    samples, features = map(list, _dims(dims, options))
+    dims, is_dataset = tuple(data.dims), hasattr(data, "data_vars")
+    samples, features = found
     rows = "X"
     if is_dataset or not features:
         column = unused_name("variable", dims)

@@ -12,6 +12,7 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.containers import opened_container
+from daskcoreset.inputs.cubes import dims_of_cube
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import ReadOptions, check_columns, select_columns
 from daskcoreset.inputs.parquet import ArrowTable
@@ -45,12 +46,12 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
            [0., 1.]])
     """
     data, options = ReadOptions.of(X)
-    if options.has_dims:
+    cube = dims_of_cube(data, options)
+    if options.has_dims or cube is not None:
         raise InvalidInputError(
-            "X is read with sample_dims, so its cells are not rows of a table",
+            "X is a cube, and rows are read only from tables",
             argument="X",
-            remedy="select them by the coordinates of the coreset: "
-            "X.sel(time=coreset.coordinates['time'][0], ...)",
+            remedy=_how_to_select(data, None if cube is None else cube[0]),
         )
     if hasattr(type(data), "iloc") and not hasattr(type(data), "__dask_graph__"):
         _check(indices, len(data))
@@ -72,6 +73,20 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
         return part[rows].compute()[order]
     _check(rows, part.shape[0])
     return part.rows_at(rows)[order]
+
+
+def _how_to_select(cube: Any, dims: list[str] | None) -> str:
+    """Return the remedy for a cube: how to select the cell of the first row of a coreset."""
+    if dims is None:
+        return "open it with xarray, and select cells by coreset.coordinates"
+    if all(dim in cube.coords for dim in dims):
+        chosen = ", ".join(f"{dim!r}: coreset.coordinates[{dim!r}][0]" for dim in dims)
+        return f"select cells by their coordinates, for example X.sel({{{chosen}}})"
+    shape = tuple(int(cube.sizes[dim]) for dim in dims)
+    return (
+        f"select cells by their numbers, for example X.isel(dict(zip({dims}, "
+        f"np.unravel_index(coreset.indices[0], {shape}))))"
+    )
 
 
 def _check(indices: IndexArray, n_rows: int) -> None:
