@@ -105,6 +105,8 @@ def _message(error: BaseException, arguments: Sequence[str]) -> str:
         text = str(error)
         if error.argument and flag in flags:
             text = f"{flag}: {error.problem}" + (f"; {error.remedy}" if error.remedy else "")
+        if error.argument == "X":
+            text = re.sub("^X ", "IN ", text)
         return _with_flags(text, flags)
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"

@@ -46,7 +46,7 @@ def test_main__says_a_failure_in_one_line_with_code_1(
     tmp_path: Path, out: Path, capsys: Capture
 ) -> None:
     assert call_main("build", tmp_path / "missing.npz", out, "--size", 5) == 1
-    assert error_line(capsys).startswith("error: ")
+    assert error_line(capsys).startswith("error: IN names no file")
 
 
 def test_main__names_options_in_remedies(
