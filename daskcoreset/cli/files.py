@@ -178,7 +178,7 @@ def write_store(
 
     Parameters
     ----------
-    X : path, or array-like of shape (n, d) that is no Dask collection
+    X : path, or array-like of shape (n, d) other than a Dask collection
         As in `daskcoreset.build`. Sparse rows are written dense. Nothing is converted or
         cleaned.
     store : str or path-like

@@ -280,7 +280,7 @@ class UnlabelledModel(CoresetModel):
         """Solve on the coreset."""
 
     def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        """Set the attributes that need all rows, or what was given: X and weights."""
+        """Set the attributes that need all rows, X or weights."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.

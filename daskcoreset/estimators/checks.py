@@ -178,7 +178,7 @@ _REMEDIES = {
 
 @contextmanager
 def refuse_as(name: str, remedy: str | None = None) -> Iterator[None]:
-    """Turn errors of scikit-learn's checks of an argument into ours, which name it."""
+    """Replace errors of scikit-learn's checks by errors that name the argument."""
     try:
         yield
     except CoresetError:
@@ -216,7 +216,7 @@ class CheckedParameters:
 
 
 def require_y(estimator: Any) -> InvalidInputError:
-    """Return the error of labels that are missing, in the words of scikit-learn."""
+    """Return the error for missing labels, in the words of scikit-learn."""
     return InvalidInputError(
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
         "None",
@@ -249,8 +249,8 @@ def validate_rows(
     fits : bool, optional
         Whether rows may be left out, because the estimator is fitted to them. Default: `reset`.
     finite : bool, default=True
-        Whether rows with NaN or infinity are errors, or left out as `on_invalid` says. If not, it
-        is for what reads the rows later.
+        Whether rows with NaN or infinity raise an error, or are dropped by `on_invalid`. If False,
+        the code that reads the rows later checks them.
     y_numeric : bool, default=False
         Whether y holds numbers.
     named : bool, default=True
@@ -309,7 +309,7 @@ def _checked_points(estimator: Any, X: Any, *, reset: bool, accept_sparse: Any) 
 
 
 def _checked_labels(X: Any, y: Any, *, numeric: bool) -> AnyArray:
-    """Return y as scikit-learn checks it beside X."""
+    """Return y after scikit-learn's checks against X."""
     with refuse_as("y"):
         labels: AnyArray = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
@@ -363,7 +363,7 @@ def _check_columns(X: Any) -> None:
 
 
 def _check_labels(estimator: Any, y: Any) -> None:
-    """Check labels before scikit-learn does, whose errors name no row."""
+    """Check labels before scikit-learn, whose errors do not name a row."""
     if y is None:
         raise require_y(estimator)
     refuse(find_masked_label(y))

@@ -122,7 +122,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         return self._apply(X, predict, self.classes_.dtype, predicts=True)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted, in one read.
+        """Share of the rows whose class is predicted, in one pass.
 
         Parameters
         ----------

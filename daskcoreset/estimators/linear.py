@@ -318,7 +318,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         return self._delegate(X, "decision_function", "decision", by_class=True)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy over all rows, in one read.
+        """Accuracy over all rows, in one pass.
 
         Parameters
         ----------

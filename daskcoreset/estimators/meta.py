@@ -92,13 +92,13 @@ def _delegated(name: str, doc: str, called: str = "prediction", *, by_class: boo
         Returns
         -------
         ndarray or dask.array.Array
-            A row for every row of X; lazy where X is out of core.
+            One row per row of X. It is lazy if X is out of core.
         """
     return _where_inner_has(name)(method)
 
 
 class _OnArrays:
-    """A fitted model that knows its columns by name, and is given arrays without names."""
+    """A fitted model with column names that is called with arrays without names."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

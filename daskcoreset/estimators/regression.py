@@ -127,7 +127,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         return self
 
     def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
-        """Build the coreset, and take exact moments from the same read."""
+        """Build the coreset, and take exact moments from the same pass."""
         if self.estimator is not None or blocks.schema.n_features > MAX_COLUMNS:
             return super()._built(blocks, **options)
         methods, sizes = {"rows": options.pop("method")}, options.pop("size")
@@ -180,7 +180,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         return self._delegate(X, "predict")
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Coefficient of determination over all rows, in one read.
+        """Coefficient of determination over all rows, in one pass.
 
         Parameters
         ----------

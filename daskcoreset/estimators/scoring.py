@@ -1,4 +1,4 @@
-"""Scores and weighted sums over data out of core, in one read."""
+"""Scores and weighted sums over data out of core, in one pass."""
 
 from __future__ import annotations
 

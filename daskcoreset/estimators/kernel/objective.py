@@ -78,7 +78,7 @@ def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveQuery:
-    """The model whose losses a read sums, and the rows that it draws.
+    """The model whose losses a pass adds up, and the rows that it draws.
 
     Attributes
     ----------

@@ -93,7 +93,7 @@ class TrainingRows:
         self.trace.append({**facts, "reads": self.reads, "seconds": seconds})
 
     def all_rows(self) -> Block:
-        """Return all rows, in the order of the blocks, in one read."""
+        """Return all rows, in the order of the blocks, in one pass."""
         return self.work_on_draw(_same, Draw(0, 0, None))
 
     def work_on_draw(self, work: Callable[[Block], T], draw: Draw) -> T:
@@ -326,7 +326,7 @@ def sample_core_points(strata: Strata, count: int) -> Block:
 
 
 def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
-    """Return a weighted sample: in every class, weights add up to that of the class.
+    """Return a weighted sample. In every class, its weights add up to the weight of the class.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ class HeldRows:
 
 
 def _factor(hessian: FloatArray) -> Any:
-    """Cholesky factor, with as much on the diagonal as rounding asks for."""
+    """Cholesky factor, after an increase of the diagonal if rounding requires it."""
     if not np.isfinite(hessian).all():
         raise scores_error()
     ridge = 0.0
@@ -220,7 +220,7 @@ def max_sample_rows(width: int) -> int:
 
 
 def order_stream(seed: int, index: int) -> np.random.Generator:
-    """Random numbers for the order of the steps after a read."""
+    """Random numbers for the order of the steps after a pass."""
     return stream(seed, Stage.DESCENT, ROOT, _ORDER + index)
 
 
@@ -250,7 +250,7 @@ class Sample:
     @classmethod
     @one_thread()
     def of(cls, block: Block, core: KernelMap, classes: AnyArray, *, all_rows: bool) -> Sample:
-        """Compute what is needed of a block."""
+        """Return the rows of a block as a sample."""
         values = np.empty((len(block), len(core)))
         cells = np.empty(len(block), dtype=np.int64)
         for part, squares in core.squares(block.points):
@@ -293,7 +293,7 @@ def solve_csvrg(
     problem : KernelProblem
         Its core points are those of a delta-cover of the rows.
     n_epochs : int, default=20
-        Snapshots that inner steps start from at most. Each costs one read, and one more read gives
+        Snapshots that inner steps start from at most. Each costs one pass, and one more pass gives
         the objective at the end.
     tol : float, default=1e-3
         Stop when an epoch changes the objective by less than this part of it.
@@ -404,7 +404,7 @@ def solve_avm(problem: KernelProblem, *, seed: int = 0) -> Solution:
 
 @dataclass(frozen=True, eq=False)
 class AveragedSteps:
-    """Steps of `solve_avm` on the rows of one read, taken by the worker that has them.
+    """Steps of `solve_avm` on the rows of one pass, taken by the worker that has them.
 
     Attributes
     ----------
