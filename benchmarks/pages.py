@@ -36,12 +36,12 @@ def percent(shares: Sequence[float] | np.ndarray) -> str:
     values = 100 * np.asarray(shares)
     places = 0 if abs(values.mean()) >= 20 else 1
     text = f"{round(float(values.mean()), places) + 0.0:.{places}f}"
-    return f"{text} ± {common.interval(values):.{places}f}" if len(values) > 1 else text
+    return f"{text}\u00a0±\u00a0{common.interval(values):.{places}f}" if len(values) > 1 else text
 
 
 def number(values: Sequence[float], places: int = 2) -> str:
     """Return a mean with its 95 % interval."""
-    return f"{np.mean(values):.{places}f} ± {common.interval(values):.{places}f}"
+    return f"{np.mean(values):.{places}f}\u00a0±\u00a0{common.interval(values):.{places}f}"
 
 
 def bold_least(cells: Sequence[str], values: Sequence[float]) -> list[str]:
