@@ -68,7 +68,7 @@ def test_sbatch__with_a_stand_in_for_srun(tmp_path: Path) -> None:
     for name, text in (
         ("job.sh", code("sbatch")),
         ("work.py", code("work")),
-        ("srun", '#!/bin/bash\n"$@"\n'),
+        ("srun", '#!/bin/bash\nshift\n"$@"\n'),  # without --cpus-per-task
     ):
         here = text.replace("source /shared/env/bin/activate\n", "").replace("15GiB", "2GiB")
         (tmp_path / name).write_text(here.replace("/shared/", f"{tmp_path}/"))
@@ -80,6 +80,7 @@ def test_sbatch__with_a_stand_in_for_srun(tmp_path: Path) -> None:
         timeout=600, check=False,
     )  # fmt: skip
     assert "10,000 of 20,000 rows" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
     coreset = daskcoreset.Coreset.from_zarr(tmp_path / "coreset.zarr")
     local = daskcoreset.build(tmp_path / "X.zarr", size=10_000, random_state=0)
     assert coreset.weights.tobytes() == local.weights.tobytes()
