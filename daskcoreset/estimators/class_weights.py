@@ -173,6 +173,15 @@ def _factors_of_rows(
     return _factors(class_weight, sums)
 
 
+def check_drawn(class_weight: Any, coreset: Coreset) -> None:
+    """Check the labels of a mapping against those of the rows drawn, for labels out of core."""
+    if isinstance(class_weight, Mapping):
+        classes = plain_labels(np.unique(np.asarray(coreset.labels)))
+        given = {as_label(label, classes): factor for label, factor in class_weight.items()}
+        left_out = [label for label, factor in given.items() if factor == 0.0]
+        _check_labels(given, [*classes.tolist(), *left_out])
+
+
 def weigh_blocks(
     class_weight: Any,
     X: Any,
@@ -236,17 +245,23 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
                 argument="class_weight",
                 remedy="pass a finite weight of at least zero",
             )
-    unknown = [label for label in class_weight if label not in sums]
-    if sums and unknown and any(label not in class_weight for label in sums):
-        raise InvalidInputError(
-            f"class_weight has {unknown[0]!r}, which is not a label of y, and lacks a label of y",
-            argument="class_weight",
-            remedy=f"use the labels of y: {', '.join(map(repr, list(sums)[:5]))}",
-        )
+    if sums:
+        _check_labels(class_weight, list(sums))
     return [
         (label.item() if isinstance(label, np.generic) else label, float(factor))
         for label, factor in class_weight.items()
     ]
+
+
+def _check_labels(class_weight: Mapping[Any, Any], known: list[Any]) -> None:
+    """Check that a mapping has labels of y alone, or all of them."""
+    unknown = [label for label in class_weight if label not in known]
+    if unknown and any(label not in class_weight for label in known):
+        raise InvalidInputError(
+            f"class_weight has {unknown[0]!r}, which is not a label of y, and lacks a label of y",
+            argument="class_weight",
+            remedy=f"use the labels of y: {', '.join(map(repr, known[:5]))}",
+        )
 
 
 def _merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:

@@ -38,6 +38,7 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
 from daskcoreset.estimators.class_weights import (
+    check_drawn,
     contained_factors,
     remember_factors,
     unweighed,
@@ -164,6 +165,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             )
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
+        if data is None:
+            check_drawn(self.class_weight, coreset)
         coreset = remember_factors(coreset, self.class_weight, labels)
         self._stream, self._announced = None, None
         return self._solve(coreset, classes)

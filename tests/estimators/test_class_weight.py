@@ -61,3 +61,14 @@ def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
             model = make(size=size, class_weight={"no": 0, "yes": 1})
             with pytest.raises(InvalidInputError, match=r"one class only, \['yes'\].*class_weight"):
                 model.fit(*rows)
+
+
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+def test_class_weight__of_an_unknown_label_out_of_core(make: Any) -> None:
+    X, y = rare(600, 60)
+    rows, labels = da.from_array(X, chunks=(300, 6)), da.from_array(y, chunks=300)
+    with pytest.raises(InvalidInputError, match="class_weight has 2"):
+        make(size=400, class_weight={2: 5.0}, random_state=0).fit(rows, labels)
+    known = make(size=400, class_weight={0: 1.0, 1: 5.0, 2: 9.0}, random_state=0)
+    known.fit(rows, labels)
+    assert known.classes_.tolist() == [0, 1]
