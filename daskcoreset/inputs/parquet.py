@@ -596,7 +596,6 @@ class ParquetFiles(ArrowTable):
                     argument="X",
                     remedy="check the path",
                 )
-            _check_paths(files)
             with clear_errors("X", files[0].name, "a Parquet file"), _plain_only(files[0].name):
                 source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
@@ -775,20 +774,6 @@ def _absolute(fragment: Any) -> str:
     local = fragment.filesystem.type_name == "local"
     path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
     return str(path)
-
-
-def _check_paths(files: Sequence[Place]) -> None:
-    """Check that pyarrow can be told the paths of files."""
-    for file in files:
-        try:
-            file.path.encode()
-        except UnicodeEncodeError:
-            raise InvalidInputError(
-                f"X has the Parquet file {file.name!r}, whose path is not valid "
-                "UTF-8, which pyarrow needs",
-                argument="X",
-                remedy="rename the file, or leave it out",
-            ) from None
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:

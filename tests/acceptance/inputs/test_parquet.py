@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import os
 import pickle
-import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -164,19 +162,6 @@ def test_columns__of_decimals(stored: bool, tmp_path: Path) -> None:
         errors.InvalidInputError, match=r"X contains NaN in column 0 \('a'\) at row 1;"
     ):
         build(null, size=5)
-
-
-def test_parquet__whose_name_is_not_utf_8_says_which(tmp_path: Path) -> None:
-    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_parquet(tmp_path / "a.parquet")
-    try:
-        shutil.copy(tmp_path / "a.parquet", tmp_path / os.fsdecode(b"b\xff.parquet"))
-    except OSError:  # of a disk that keeps none
-        pytest.skip("the disk has no such names")
-    for X in (tmp_path, f"{tmp_path}/*.parquet", f"{tmp_path}/b\udcff.parquet"):
-        with pytest.raises(
-            errors.InvalidInputError, match=r"b.udcff.parquet', .*not valid UTF-8.*rename"
-        ):
-            build(X)
 
 
 def test_folder__natural_order_without_hidden_files(tmp_path: Path) -> None:
