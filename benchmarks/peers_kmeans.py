@@ -297,7 +297,13 @@ def main() -> None:
     if missing:
         print(f"{', '.join(missing)}: not installed and left out; the extra bench has them")
     names = [name for name in CONTESTANTS if package_of(name) not in missing]
-    settings = {"rows": args.rows, "turns": args.turns, "limit": args.limit, "peers": versions()}
+    settings = {
+        "rows": args.rows,
+        "turns": args.turns,
+        "limit": args.limit,
+        "niceness": os.nice(0),
+        "peers": versions(),
+    }
     results: list[dict[str, Any]] = []
     for name in common.loadable(args.sets, "made"):
         few = [one for one in names if name != "made" or package_of(one) not in SMALL_ONLY]
