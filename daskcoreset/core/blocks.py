@@ -787,8 +787,8 @@ def first_of(one: InvalidRow | None, other: InvalidRow | None) -> InvalidRow | N
 
 # What to do with rows that are not finite, for callers of every kind: a task knows none of them.
 _REMEDY = (
-    'clean the data, or leave such rows out: on_invalid="drop" of build, of estimators when they '
-    "fit (predictions have a row for each of X), of trees and streams when they are made"
+    'clean the data, or pass on_invalid="drop" to build, to the estimator, or to the tree or '
+    "stream when you create it (predictions need finite rows)"
 )
 
 
