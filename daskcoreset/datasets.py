@@ -66,6 +66,8 @@ def make_mixture(
 ) -> tuple[da.Array, da.Array]:
     """Make a mixture of spherical clusters with outliers.
 
+    See :doc:`/start`.
+
     Parameters
     ----------
     n, d : int
@@ -147,6 +149,8 @@ def make_near_mean(
 ) -> tuple[da.Array, da.Array]:
     """Make small clusters near the mean of all rows, which lightweight coresets tend to miss.
 
+    See :doc:`/guides/trust`.
+
     Large clusters lie far out and balance each other. Rows of the small clusters are close to the
     mean, so `daskcoreset.Lightweight` rarely draws them. Each small cluster is tight, so a solution
     without it costs much more.
@@ -221,6 +225,8 @@ def make_geometric(
     random_state: RandomState = None,
 ) -> tuple[da.Array, da.Array]:
     r"""Make clusters that get smaller and farther out geometrically, so that every scale matters.
+
+    See :doc:`/start`.
 
     Cluster j has a share proportional to :math:`r^{-j}`. Its center is at distance :math:`g^j` from
     the origin, and its standard deviation is `spread` times that. With :math:`g = \sqrt r` all

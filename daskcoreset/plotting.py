@@ -67,6 +67,8 @@ def plot_coreset(
 ) -> Axes:
     """Plot the rows of a coreset, sized by weight, over a density of the data.
 
+    See :doc:`/guides/clusters`.
+
     Data of one or two columns are plotted directly. Data of more columns are projected on the two
     principal axes of the coreset.
 
@@ -132,6 +134,8 @@ def plot_coresets(
     **style: Any,
 ) -> AnyArray:
     """Plot several coresets of the same data beside each other, on the same axes and scale.
+
+    See :doc:`/guides/clusters`.
 
     Parameters
     ----------

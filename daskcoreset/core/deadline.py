@@ -59,6 +59,8 @@ _DEADLINE: ContextVar[Deadline | None] = ContextVar("daskcoreset-deadline", defa
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Limit the time of all calls of this library in a ``with`` block.
 
+    See :doc:`/guides/machines`.
+
     The limit holds for builds and other computations. It also holds for opening, reading and
     writing coresets, trees and streams on object stores and behind URLs. It does not hold for a
     lazy array that `predict` or `transform` returned, because Dask computes that.

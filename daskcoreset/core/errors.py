@@ -36,6 +36,8 @@ __all__ = [
 class CoresetError(Exception):
     """Base class of all errors that the library raises on purpose.
 
+    See :doc:`/troubleshooting`.
+
     Parameters
     ----------
     problem : str
@@ -78,15 +80,23 @@ def _made_again(
 
 
 class InvalidInputError(CoresetError, ValueError):
-    """An argument has a value that cannot be used. It is also a ValueError."""
+    """An argument has a value that cannot be used. It is also a ValueError.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class InvalidTypeError(CoresetError, TypeError):
-    """An argument has a type that cannot be used. It is also a TypeError."""
+    """An argument has a type that cannot be used. It is also a TypeError.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class NotSeparableError(InvalidInputError):
     """The classes cannot be separated by a hyperplane.
+
+    See :doc:`/troubleshooting`.
 
     Attributes
     ----------
@@ -123,11 +133,17 @@ class NotSeparableError(InvalidInputError):
 
 
 class StoreError(CoresetError, OSError):
-    """A store is missing, incomplete, damaged, or of another version. It is also an OSError."""
+    """A store is missing, incomplete, damaged, or of another version. It is also an OSError.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class MissingPathError(InvalidInputError, StoreError, FileNotFoundError):
-    """Nothing exists at a path or URL. It is also a FileNotFoundError."""
+    """Nothing exists at a path or URL. It is also a FileNotFoundError.
+
+    See :doc:`/troubleshooting`.
+    """
 
     def __new__(cls, *args: object, **_: Any) -> Self:
         """Create it as a FileNotFoundError, because a ValueError has no room for its fields."""
@@ -135,23 +151,38 @@ class MissingPathError(InvalidInputError, StoreError, FileNotFoundError):
 
 
 class MissingDependencyError(CoresetError, ImportError):
-    """An optional package is not installed. It is also an ImportError."""
+    """An optional package is not installed. It is also an ImportError.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class WorkerMismatchError(CoresetError, RuntimeError):
-    """A worker has another version of this package than the client, or lacks a package."""
+    """A worker has another version of this package than the client, or lacks a package.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class ClusterError(CoresetError, RuntimeError):
-    """A cluster has lost a computation: its scheduler died, or workers died repeatedly."""
+    """A cluster has lost a computation: its scheduler died, or workers died repeatedly.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class OutOfTimeError(CoresetError, TimeoutError):
-    """A call has exceeded its `daskcoreset.time_limit`. It is also a TimeoutError."""
+    """A call has exceeded its `daskcoreset.time_limit`. It is also a TimeoutError.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 class CoresetWarning(UserWarning):
-    """The result is correct, but differs from what the arguments suggest."""
+    """The result is correct, but differs from what the arguments suggest.
+
+    See :doc:`/troubleshooting`.
+    """
 
 
 def overflow_error() -> InvalidInputError:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class WeightedPoints:
     """Rows with weights, their row numbers in the whole data, and labels if there are any.
 
+    See :doc:`/guides/clusters`.
+
     It is immutable: the arrays are read-only views of what you pass, without a copy if the dtype
     fits. ``==`` is true only for the same object. `equals` compares values. It may have zero rows,
     as a block may be empty, and is then false in a condition.

@@ -100,6 +100,8 @@ class Forecast:
 class Plan(Lazy[T]):
     """A build that has not run yet. `daskcoreset.plan` returns it.
 
+    See :doc:`/choose`.
+
     It is a Dask collection of the coreset.
 
     Attributes

@@ -104,6 +104,8 @@ DEFAULTS = ReadOptions()
 class Rows:
     """Rows and how to read them. `open_rows` returns it, and every call that takes X accepts it.
 
+    See :doc:`/reference/inputs`.
+
     Attributes
     ----------
     source : object

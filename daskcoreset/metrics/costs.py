@@ -30,6 +30,8 @@ from daskcoreset.objectives.clustering import as_centers
 def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     r"""Compute the k-means cost :math:`\sum_x u(x) \min_{q \in Q} |x - q|^2` on all rows.
 
+    See :doc:`/guides/clusters`.
+
     One pass over the data serves any number of solutions.
 
     Parameters

@@ -89,6 +89,8 @@ class _OfCenters(Objective[FloatArray]):
 class QuantizationError(_OfCenters):
     r"""The k-means cost :math:`\sum_x u(x) \min_{q \in Q} |x - q|^2`.
 
+    See :doc:`/guides/trust`.
+
     Parameters
     ----------
     n_clusters : int, optional
@@ -143,6 +145,8 @@ class QuantizationError(_OfCenters):
 @dataclass(frozen=True)
 class Distortion(DivergenceParameter, _OfCenters):
     r"""The cost of Bregman hard clustering, :math:`\sum_x u(x) \min_{q \in Q} d_\phi(x, q)`.
+
+    See :doc:`/guides/trust`.
 
     Parameters
     ----------

@@ -22,6 +22,8 @@ from daskcoreset.solvers.linear import solve_svm
 class LinearClassifier:
     r"""One class against the rest: positive if :math:`\langle x, w \rangle + b > 0`.
 
+    See :doc:`/guides/labels`.
+
     Attributes
     ----------
     coef : ndarray of shape (d,), float64
@@ -40,6 +42,8 @@ class LinearClassifier:
 @dataclass(frozen=True)
 class LinearCost(Objective[LinearClassifier]):
     r"""The cost :math:`|w|^2/2 + \lambda \sum_x u(x) \ell(y(x) (\langle x, w \rangle + b))`.
+
+    See :doc:`/guides/trust`.
 
     The loss is the hinge :math:`[1 - z]_+`, or the logistic loss :math:`\ln(1 + e^{-z})`. The
     intercept is not penalized. Each class is compared with the rest. With two classes, the larger

@@ -32,6 +32,8 @@ _FLOOR = 1e-3
 class MixtureCost(Objective[MixtureModel]):
     r"""The part of the negative log-likelihood of a mixture that depends on the rows.
 
+    See :doc:`/guides/trust`.
+
     .. math::
 
         \phi_X(\theta) = -\sum_x u(x) \ln \sum_j \frac{w_j}{Z \sqrt{|2 \pi \Sigma_j|}}

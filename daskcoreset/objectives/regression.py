@@ -26,6 +26,8 @@ from daskcoreset.objectives.base import Objective
 class LinearPredictor:
     r"""The prediction :math:`\langle x, w \rangle + b`.
 
+    See :doc:`/guides/labels`.
+
     Attributes
     ----------
     coef : ndarray of shape (d,), float64
@@ -41,6 +43,8 @@ class LinearPredictor:
 @dataclass(frozen=True)
 class LeastSquaresCost(Objective[LinearPredictor]):
     r"""The cost :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
+
+    See :doc:`/guides/trust`.
 
     Parameters
     ----------

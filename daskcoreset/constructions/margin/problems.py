@@ -48,6 +48,8 @@ class Rival:
 class StructuredProblem(ABC):
     """Two functions that make a problem. Examples are runs of rows, answers labels of them.
 
+    See :doc:`/guides/kernels`.
+
     Picklable, and without a state that changes.
     """
 

@@ -18,6 +18,8 @@ _CANCELLED = 1e-4
 class Divergence(ABC):
     r"""Base class of Bregman divergences between the rows of a matrix and centers.
 
+    See :doc:`/guides/clusters`.
+
     .. math:: d_\phi(x, y) = \phi(x) - \phi(y) - \langle \nabla\phi(y), x - y \rangle
 
     with a strictly convex generator :math:`\phi`. It is :math:`\mu`-similar on a box of its domain

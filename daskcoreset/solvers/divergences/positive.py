@@ -102,6 +102,8 @@ class _Positive(Divergence):
 class KullbackLeibler(_Positive):
     r"""Generalized Kullback-Leibler divergence, or relative entropy, of positive data.
 
+    See :doc:`/guides/clusters`.
+
     .. math::
 
         d(x, y) = \sum_j x_j \log\frac{x_j}{y_j} - x_j + y_j,
@@ -155,6 +157,8 @@ class KullbackLeibler(_Positive):
 @dataclass(frozen=True)
 class ItakuraSaito(_Positive):
     r"""Itakura-Saito divergence of positive data, such as power spectra.
+
+    See :doc:`/guides/clusters`.
 
     .. math::
 

@@ -70,6 +70,8 @@ class _Quadratic(Divergence):
 class SquaredEuclidean(_Quadratic):
     r"""Squared Euclidean distance :math:`|x - y|^2`, with :math:`\phi(x) = |x|^2`.
 
+    See :doc:`/guides/clusters`.
+
     Hard clustering with it is k-means. Soft clustering fits Gaussians of variance 1/2. It is its
     own dominating distance, with A the identity and :math:`\mu = 1`.
 
@@ -107,6 +109,8 @@ class SquaredEuclidean(_Quadratic):
 @dataclass(frozen=True, eq=False)
 class SquaredMahalanobis(_Quadratic):
     r"""Squared Mahalanobis distance :math:`(x - y)^T P (x - y)`, with :math:`\phi(x) = x^T P x`.
+
+    See :doc:`/guides/clusters`.
 
     It is its own dominating distance, with A = P and :math:`\mu = 1`.
 
