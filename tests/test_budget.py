@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -59,6 +60,15 @@ def test_docstrings__fit_on_a_page() -> None:
         for name, value in public_objects().items()
     }
     assert {name: count for name, count in lines.items() if count > MAX_DOCSTRING_LINES} == {}
+
+
+def test_docstrings__have_headings_on_lines_of_their_own() -> None:
+    glued = [
+        name
+        for name, value in public_objects().items()
+        if re.search(r"\w +-{4,}|^ *-{4,} +\w", inspect.getdoc(value) or "", re.MULTILINE)
+    ]
+    assert glued == []
 
 
 def test_readme__is_short() -> None:

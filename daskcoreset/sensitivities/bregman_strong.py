@@ -146,8 +146,10 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     >>> 999 in coreset.indices  # a cluster of one row is never missed
     True
 
-    References ---------- Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman
-    clustering, Algorithm 2. The constants are those of Bachem, Lucic and Krause (2017), section 4.
+    References
+    ----------
+    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering,
+    Algorithm 2. The constants are those of Bachem, Lucic and Krause (2017), section 4.
     """
 
     n_clusters: int

@@ -290,9 +290,11 @@ class StrongKMeans(RoughKMeans):
     InvalidInputError, InvalidTypeError
         If a parameter is not an integer of at least one.
 
-    Notes ----- Blocks may have any length. The scores of all rows are exact, so a cluster of a few
-    rows among a million is found by its cost. The time grows with k times the number of rows. It is
-    larger if more centers lower the cost by much, up to 4 k of them.
+    Notes
+    -----
+    Blocks may have any length. The scores of all rows are exact, so a cluster of a few rows among a
+    million is found by its cost. The time grows with k times the number of rows. It is larger if
+    more centers lower the cost by much, up to 4 k of them.
 
     Examples
     --------
@@ -302,9 +304,11 @@ class StrongKMeans(RoughKMeans):
     >>> 999 in coreset.indices  # a cluster of one row is never missed
     True
 
-    References ---------- Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman
-    clustering, Algorithm 2. Bachem, Lucic and Krause (2017), section 4. For fewer centers,
-    Draganov, Saulpic and Schwiegelshohn (2024), section 5.
+    References
+    ----------
+    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering,
+    Algorithm 2. Bachem, Lucic and Krause (2017), section 4. For fewer centers, Draganov, Saulpic
+    and Schwiegelshohn (2024), section 5.
     """
 
     n_clusters: int

@@ -74,8 +74,10 @@ class LeastSquares(Sensitivity[Scatter]):
     >>> coreset.audit(X, y, random_state=0).distortion < 0.2
     True
 
-    References ---------- Drineas, Mahoney and Muthukrishnan (2006), Sampling algorithms for l2
-    regression and applications, section 3.
+    References
+    ----------
+    Drineas, Mahoney and Muthukrishnan (2006), Sampling algorithms for l2 regression and
+    applications, section 3.
     """
 
     intercept: bool = True

@@ -274,10 +274,11 @@ class Logistic(Sensitivity[Any]):
     InvalidInputError, InvalidTypeError
         If a parameter cannot be used. When building, if labels are missing or of one class.
 
-    Notes ----- ``provenance["calibration"]`` lists the constraints that were met. A block of d
-    features sends d x d numbers. A small ridge makes dependent columns possible. If `size` is below
-    two rows per column, or three with a rare class, a plane separates most draws, and all draws use
-    s.
+    Notes
+    -----
+    ``provenance["calibration"]`` lists the constraints that were met. A block of d features sends d
+    x d numbers. A small ridge makes dependent columns possible. If `size` is below two rows per
+    column, or three with a rare class, a plane separates most draws, and all draws use s.
 
     Examples
     --------
@@ -289,8 +290,10 @@ class Logistic(Sensitivity[Any]):
     >>> abs(round(float(coreset.weights[coreset.labels].sum() - y.sum()), 6))
     0.0
 
-    References ---------- Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and
-    Zhou (2000), for the share of the draws that keeps the bound.
+    References
+    ----------
+    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), for the
+    share of the draws that keeps the bound.
     """
 
     variant: Variant = "calibrated"

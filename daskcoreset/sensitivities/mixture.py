@@ -203,10 +203,12 @@ class Mixture(RoughKMeans):
     >>> 999 in coreset.indices  # a component of one row is never missed
     True
 
-    References ---------- Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture
-    Models at Scale via Coresets, Algorithm 1. Ting and Brochu (2018), Optimal subsampling with
-    influence functions, for the second half. Bardsley and Chambers (1984), Multipurpose estimation
-    from unbalanced samples, for ridge calibration.
+    References
+    ----------
+    Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at Scale via
+    Coresets, Algorithm 1. Ting and Brochu (2018), Optimal subsampling with influence functions, for
+    the second half. Bardsley and Chambers (1984), Multipurpose estimation from unbalanced samples,
+    for ridge calibration.
     """
 
     n_components: int

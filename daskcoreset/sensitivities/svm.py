@@ -114,10 +114,12 @@ class SVM(Sensitivity[Any]):
     CoresetWarning
         If the estimated error is 5 % or more in either direction, or may be 50 %.
 
-    Notes ----- ``provenance["estimated_error"]`` compares the cost of the classifier on all data
-    with its cost on the coreset, estimated from candidates outside the coreset. Trees and streams
-    have no estimate. ``provenance["calibration"]`` lists the constraints that were met. Scale
-    features with different units first.
+    Notes
+    -----
+    ``provenance["estimated_error"]`` compares the cost of the classifier on all data with its cost
+    on the coreset, estimated from candidates outside the coreset. Trees and streams have no
+    estimate. ``provenance["calibration"]`` lists the constraints that were met. Scale features with
+    different units first.
 
     Examples
     --------

@@ -48,13 +48,16 @@ class Coverage:
     CoresetWarning
         If every row is a core point, so that nothing was reduced.
 
-    Notes ----- Nothing is random. The same input and chunks give the same result. A distance equal
-    to the radius may count as outside because of rounding. If many rows differ by the same
-    distance, as with binary features, pass slightly more than twice that distance.
+    Notes
+    -----
+    Nothing is random. The same input and chunks give the same result. A distance equal to the
+    radius may count as outside because of rounding. If many rows differ by the same distance, as
+    with binary features, pass slightly more than twice that distance.
 
-    References ---------- Tan, Zhang and Wang (2019), Definitions 1 and 2. Le et al. (2017),
-    Approximation vector machines, section 4. Gonzalez (1985), Clustering to minimize the maximum
-    intercluster distance.
+    References
+    ----------
+    Tan, Zhang and Wang (2019), Definitions 1 and 2. Le et al. (2017), Approximation vector
+    machines, section 4. Gonzalez (1985), Clustering to minimize the maximum intercluster distance.
 
     Examples
     --------
