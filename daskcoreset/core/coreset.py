@@ -583,7 +583,8 @@ class Coreset(WeightedPoints):
         Returns
         -------
         Audit
-            Costs, the largest relative difference, and intervals for any other solution.
+            Costs, intervals for any other solution, and the distortion: the largest factor between
+            the two costs, minus one.
 
         Raises
         ------
