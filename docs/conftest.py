@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+# Sphinx runs these, with packages of the extra "docs".
+collect_ignore_glob = ["*.py", "figures/*.py"]
+
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
