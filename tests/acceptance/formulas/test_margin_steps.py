@@ -176,7 +176,7 @@ def test_batch__rows_that_nothing_separates_are_named() -> None:
     assert len(soft.coreset_) == 60
     with pytest.raises(face.CoresetError, match="one class"):
         es.MaxMarginClassifier().fit(X, np.ones(60))
-    with pytest.raises(face.CoresetError, match="for every row"):
+    with pytest.raises(face.CoresetError, match="on every row"):
         es.MaxMarginClassifier().fit(rows, labels, sample_weight=da.zeros(300, chunks=100))
 
 

@@ -452,7 +452,7 @@ def test_build__weights_that_vanish_beside_the_penalty() -> None:
         if right:
             assert quiet(X, y, **options).weights.sum() == pytest.approx(total)
             continue
-        with pytest.raises(face.errors.InvalidInputError, match="vanish"):
+        with pytest.raises(face.errors.InvalidInputError, match="negligible"):
             quiet(X, y, **options)
 
 

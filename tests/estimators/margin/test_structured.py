@@ -51,5 +51,5 @@ def test_sequence__in_memory_and_out_of_core() -> None:
     assert (far.predict(whole[0], groups=whole[2]).compute() == names).all()
     with pytest.raises(InvalidInputError, match="call predict instead"):
         far.decision_function(X)
-    with pytest.raises(InvalidInputError, match="needs them"):
+    with pytest.raises(InvalidInputError, match="needs it"):
         StructuredMaxMargin("sequence").fit(X, names)
