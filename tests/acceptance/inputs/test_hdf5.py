@@ -104,7 +104,7 @@ def test_hdf5__another_one_or_a_longer_one(tmp_path: Path) -> None:
         if fits:
             assert lazy.compute().weights.sum() == pytest.approx(400)
         else:
-            with pytest.raises(errors.StoreError, match="on host .* differs from the array"):
+            with pytest.raises(errors.StoreError, match=r"on host .* differs from the array"):
                 lazy.compute()
 
 
@@ -114,7 +114,7 @@ def test_hdf5__links_to_other_files(name: str, tmp_path: Path) -> None:
         file["X"] = np.ones((400, 2))
     with h5py.File(tmp_path / "X.h5", "w") as file:
         file[name] = h5py.ExternalLink("part.h5", "X")
-    said = rf"'{name}' of '.*X.h5' is a link to 'part.h5', and links to other files are not followed"
+    said = rf"'{name}' of '.*X.h5' is a link to 'part.h5', .* are not followed"
     with pytest.raises(errors.InvalidInputError, match=said):
         build(tmp_path / "X.h5", size=10)
     with h5py.File(tmp_path / "X.h5", "r+") as file:
