@@ -556,13 +556,18 @@ class SensitivityContract(ABC):
         json.dumps(construction.provenance(summary), allow_nan=False)
 
     def test_citation__names_a_known_source(self) -> None:
-        """The key of the citation is in references.bib."""
+        """The name is an identifier, and the citation is a text.
+
+        A method of the package itself cites a key of its references.bib, and a place in the source.
+        """
         construction = self.construction()
-        assert construction.name.isidentifier()
+        assert construction.name.isidentifier(), f"{construction.name!r} is not an identifier"
         key, _, section = construction.citation.partition(", ")
-        references = files("daskcoreset").joinpath("references.bib").read_text(encoding="utf-8")
-        assert f"{{{key}," in references, f"{key} is not in references.bib"
-        assert section, f"the citation {key!r} says no place in the source"
+        assert key.strip(), "the citation is empty"
+        if type(construction).__module__.startswith("daskcoreset."):
+            references = files("daskcoreset").joinpath("references.bib").read_text(encoding="utf-8")
+            assert f"{{{key}," in references, f"{key} is not in references.bib"
+            assert section, f"the citation {key!r} says no place in the source"
 
 
 def _assert_close(actual: FloatArray, expected: FloatArray) -> None:

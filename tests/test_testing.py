@@ -125,7 +125,16 @@ class NeverDrawsSome(Lightweight):
 
 
 class CannotBeCited(Uniform):
+    citation: ClassVar[str] = " "
+
+
+class CitesAnUnknownKey(Uniform):
+    __module__ = "daskcoreset.sensitivities.unknown"  # the keys are those of the package
     citation: ClassVar[str] = "nobody1900, section 1"
+
+
+class CitesInFreeText(Uniform):
+    citation: ClassVar[str] = "A. Nobody (1900)"
 
 
 @dataclass(frozen=True)
@@ -194,6 +203,7 @@ def test_contract__sees_what_is_broken(
     [
         (NeverDrawsSome(), "test_draws__unbiased_for_every_query"),
         (CannotBeCited(), "test_citation__names_a_known_source"),
+        (CitesAnUnknownKey(), "test_citation__names_a_known_source"),
         (HoldsAFunction(), "test_construction__frozen_picklable_with_deterministic_token"),
         (HoldsAnArray(), "test_parameters__say_all_in_json"),
     ],
@@ -206,3 +216,11 @@ def test_contract__sees_what_is_broken_as_a_whole(broken: Sensitivity[Any], test
 
     with pytest.raises(Exception):  # noqa: B017, PT011 - whatever says so
         getattr(Contract(), test)()
+
+
+def test_contract__takes_citations_in_free_text_from_outside_the_package() -> None:
+    class Contract(SensitivityContract):
+        def construction(self) -> Sensitivity[Any]:
+            return CitesInFreeText()
+
+    Contract().test_citation__names_a_known_source()

@@ -214,16 +214,17 @@ class Sensitivity(ABC, Generic[S]):
     Attributes
     ----------
     name : str
-        The name for ``build(method=...)``.
+        The name of the method in provenances and stores: an identifier that no other method has.
+        Pass a method of your own to ``build(method=...)`` as an object, not by its name.
     citation : str
-        Key of the source in ``references.bib``, and the place in it.
+        Where the scores come from, as a text that is not empty.
     randomised : bool
         Whether `block_summary` or `finalize` draws random numbers.
     total_scores_exact : bool
         Whether `total_scores` returns the exact sums of `scores`. If it only estimates them,
         independent draws need one more pass, which adds up the scores.
     needs_labels : bool
-        Whether rows must have labels.
+        Whether rows must have labels. Otherwise ``block.labels`` may be None.
     """
 
     name: ClassVar[str]
@@ -310,7 +311,7 @@ class Sensitivity(ABC, Generic[S]):
     def merge(self, first: S, second: S) -> S:
         """Return the summary of the union of two neighboring sets of rows.
 
-        It must be associative.
+        It must be associative, and must not change its arguments.
         """
 
     def finalize(self, summary: S, rng: np.random.Generator) -> S:
