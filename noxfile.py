@@ -69,7 +69,7 @@ def lowest(session: nox.Session) -> None:
     # What the lowest versions say of the newest ones of others is not this project's.
     session.run(
         "pytest", "-n", "2", "-W", "default::DeprecationWarning",
-        "-o", "strict_parametrization_ids=false",  # scikit-learn 1.6 lists some checks twice
+        "-o", "strict_parametrization_ids=false",  # of checks that old scikit-learn lists twice
         "-m", "not slow and not distributed and not nightly", *session.posargs,
     )  # fmt: skip
 
