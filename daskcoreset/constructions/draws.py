@@ -25,7 +25,8 @@ class Draw:
     passes : {1, 2}, default=1
         Passes over the data. With 1, each block offers candidates by its own statistics. With 2,
         rows are scored by the statistics of all rows, as in the papers. Both have the same error.
-        "svm" needs one more pass in either case.
+        "svm" and "logistic" make 2 passes with 1, 3 with 2, and 4 if draws are "multinomial" too.
+        "kmeans", "mixture" and "strong_bregman" make 1, 2 and 3. The others make 1, 2 and 2.
     normalize : bool, default=False
         Whether to scale the weights to the total weight of the data. False keeps every weighted
         cost unbiased. True makes totals exact and adds a bias of order 1 / size.

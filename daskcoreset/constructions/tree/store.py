@@ -221,8 +221,8 @@ class CoresetTree:
         path : path, URL or zarr.storage.ObjectStore
             As in `create`. A tree at an ``https://`` URL is read-only.
         method : str, Sensitivity or Reducer, optional
-            The method of the tree. Pass it if it is your own reducer, or has parameters that JSON
-            cannot hold.
+            The method of the tree. Pass it if it is a method or reducer of your own, or has
+            parameters that JSON cannot hold.
         storage_options : mapping, optional
             As in `create`.
 
