@@ -26,7 +26,7 @@ _DEBUG = "--debug"
 # Arguments with a value, and calls with one argument, as messages show them.
 _QUOTES = "\"'"
 _ARGUMENT = re.compile(r"""(?<![\w.-])([a-z]\w*)=("[^"]*"|'[^']*'|[\w.+-]*\w)(?!\.?[\w(\[])""")
-_OPEN_ROWS = re.compile(r"open_rows\(\w+, (\w+)=(?:[^()]|\([^()]*\))*\)")
+_OPEN_ROWS = re.compile(r"open_rows\(\w+, (\w+)=((?:[^()]|\([^()]*\))*)\)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -141,7 +141,8 @@ def _with_flags(text: str, flags: set[str]) -> str:
         flag = f"--{found[1]}".replace("_", "-")
         if flag not in flags:
             return found[0]
-        if found.re is _OPEN_ROWS or found[2] == "True":
+        is_text = found[2][:1] in _QUOTES
+        if found[2] == "True" or (found.re is _OPEN_ROWS and not is_text):
             return flag
         return f"{flag}={found[2].strip(_QUOTES)}"
 

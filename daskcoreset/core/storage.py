@@ -161,7 +161,7 @@ def read_group(
     >>> read_group(MemoryStore(), kind="demo", schema_version=1)
     Traceback (most recent call last):
     ...
-    daskcoreset.errors.MissingPathError: ...: no Zarr version 3 group; check the path.
+    daskcoreset.errors.MissingPathError: there is no demo at ...; check the path.
     """
     target, path = resolve(store, storage_options)
     if path is not None:
@@ -210,7 +210,7 @@ def read_contents(  # noqa: C901 - a branch for each kind of failure
         with clear_place_errors(target, "read"):
             group = _open(target)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise _nothing_at(target, where) from error
+        raise _nothing_at(target, where, kind) from error
     except PermissionError as error:
         raise StoreError(
             f"{where} cannot be read: access is denied",
@@ -242,7 +242,7 @@ def read_contents(  # noqa: C901 - a branch for each kind of failure
         except (StoreError, OutOfTimeError):
             raise
         except Exception as error:
-            said = f"array {name!r} does not read ({error})"
+            said = f"array {name!r} cannot be read ({error})"
             raise StoreError(
                 f"{where}: {said}", remedy="restore it from a copy or build it again"
             ) from error
@@ -253,14 +253,14 @@ def read_contents(  # noqa: C901 - a branch for each kind of failure
     return contents
 
 
-def _nothing_at(target: StorePath, where: str) -> StoreError:
+def _nothing_at(target: StorePath, where: str, kind: str) -> StoreError:
     """Return the error of a place without a group. A folder or file may be there."""
     from zarr.storage import LocalStore
 
     store = target.store
-    if isinstance(store, LocalStore) and os.path.lexists(store.root / target.path):
-        return StoreError(f"{where}: no Zarr version 3 group", remedy="check the path")
-    return MissingPathError(f"{where}: no Zarr version 3 group", remedy="check the path")
+    is_there = isinstance(store, LocalStore) and os.path.lexists(store.root / target.path)
+    error = StoreError if is_there else MissingPathError
+    return error(f"there is no {kind} at {where}", remedy="check the path")
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"] = "r") -> zarr.Group:

@@ -336,8 +336,8 @@ def _check_rows(X: Any) -> None:
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
         raise InvalidInputError(
-            f"X is of shape {shape}: Expected 2D array, one row per sample. Reshape your data, for "
-            f"example with X.reshape(len(X), -1)."
+            f"X is of shape {shape}: Expected 2D array, one row per sample. Reshape your data: "
+            "pass X.reshape(1, -1) for one row, or X.reshape(len(X), -1) for several."
         )
 
 

@@ -220,7 +220,8 @@ def _check_stored(dataset: Any, place: Place, values: AnyArray, start: int) -> N
             raise StoreError(
                 f"{what} of {place.name}:{dataset.name} was never written (row {row} of the "
                 f"array), as seen on {here()}",
-                remedy=f'restore it, or pass missing_chunks="fill" if {rows} are meant',
+                remedy='restore it, or pass open_rows(X, missing_chunks="fill") if '
+                f"{rows} are meant",
             )
 
 

@@ -186,7 +186,7 @@ class StoredArray:
                 chunk = f"chunk {inner} in the shard{chunk.removeprefix('chunk')}"
         fill, remedy = self.array.fill_value, "restore it"
         if fill is not None:
-            remedy += f', or pass missing_chunks="fill" if rows of {fill!s} are meant'
+            remedy += f', or pass open_rows(X, missing_chunks="fill") if rows of {fill!s} are meant'
         return StoreError(
             f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {here()}",
             remedy=remedy,

@@ -95,14 +95,20 @@ def resolve_method(
 
 def _no_construction(method: Any, names: str) -> InvalidTypeError:
     """Say what may be passed in place of an object; those of the largest margin draw no rows."""
-    if callable(getattr(method, "run", None)) and not isinstance(method, type):
+    if isinstance(method, type):
+        return InvalidTypeError(
+            f"method is the class {method.__name__}, not an object",
+            argument="method",
+            remedy=f"write {method.__name__}(...)",
+        )
+    if callable(getattr(method, "run", None)):
         return InvalidTypeError(
             f"method is {a_type(method)}, which reads the data itself",
             argument="method",
             remedy=f"call {type(method).__name__}(...).run(X, y)",
         )
     return InvalidTypeError(
-        f"method must be a name or a construction such as Lightweight(), got {shown(method)}",
+        f"method must be a name, a method such as Lightweight() or a Reducer, got {shown(method)}",
         argument="method",
         remedy=f"pass one of {names}",
     )

@@ -67,11 +67,12 @@ def test_main__names_options_in_remedies(
         ("size=5 is below n_clusters=8.", "--size=5 is below n_clusters=8."),
         ("pass overwrite=True, or another", "pass --overwrite, or another"),
         ("pass open_rows(X, sample_dims=('a', 'b')), with", "pass --sample-dims, with"),
+        ('pass open_rows(X, missing_chunks="fill") if', "pass --missing-chunks=fill if"),
         ("pass size=Size(3), or method=a.b()", "pass size=Size(3), or method=a.b()"),
     ],
 )
 def test_with_flags__changes_only_arguments_with_plain_values(text: str, shown: str) -> None:
-    flags = {"--size", "--overwrite", "--sample-dims", "--method"}
+    flags = {"--size", "--overwrite", "--sample-dims", "--missing-chunks", "--method"}
     assert _with_flags(text, flags) == shown
 
 

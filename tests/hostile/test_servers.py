@@ -216,7 +216,7 @@ def test_coreset__whose_writing_runs_out_of_time(objects: ObjectServer) -> None:
             make().to_zarr(url, storage_options=options)
         objects.slow_down(0.0)
         time.sleep(0.5)
-        with pytest.raises(StoreError, match=r"incomplete|no Zarr version 3 group"):
+        with pytest.raises(StoreError, match=r"incomplete|there is no"):
             Coreset.from_zarr(url, storage_options=options)  # nothing went on writing
         make().to_zarr(url, storage_options=options, overwrite=True)
         objects.slow_down(0.3)

@@ -81,6 +81,8 @@ def _stored_reducer(  # noqa: PLR0917 - all of them are always given
         return reducer
     problem = f"method {name!r} with {parameters} cannot be made from what {path} stores"
     remedy = "pass method, the object that it was created with"
+    if name not in CONSTRUCTIONS:
+        problem = f"{path} was made with your own method {name!r}, which is not stored"
     made = None
     if name in CONSTRUCTIONS and sampling is not None:
         try:

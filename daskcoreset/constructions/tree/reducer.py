@@ -41,9 +41,9 @@ from daskcoreset.core.sampling import (
     merge_duplicates,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-from daskcoreset.core.validation import check_choice, is_int, shown
+from daskcoreset.core.validation import check_choice, is_int
 from daskcoreset.objectives import Objective
-from daskcoreset.sensitivities import CONSTRUCTIONS, Sensitivity, construction_for
+from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -365,13 +365,5 @@ def resolve_reducer(
     if is_int(method):
         raise InvalidTypeError(
             f"method is {method}, a number", argument="method", remedy=f"pass size={method}"
-        )
-    if not isinstance(method, (str, Sensitivity)):
-        raise InvalidTypeError(
-            "method must be a name, a construction such as Lightweight() or a Reducer, got "
-            f"{shown(method)}",
-            argument="method",
-            remedy="pass one of these, of which the names are "
-            f"{', '.join(map(repr, CONSTRUCTIONS))}",
         )
     return SensitivityReducer(construction_for(method, n_clusters), sampling)
