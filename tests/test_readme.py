@@ -49,11 +49,14 @@ def test_tables__stand_on_a_page_each_and_show_all_results(
     placed = re.findall(r"^<!-- results:(\w+) -->$", text, flags=re.MULTILINE)
     assert len(placed) == len(set(placed))
     assert set(module.TABLES) - set(placed) <= {"reliability"}
-    shown = set()
+    shown: set[str] = set()
     read = module.common.read
-    monkeypatch.setattr(
-        module.common, "read", lambda name, *out: (shown.add(name), read(name, *out))[1]
-    )
+
+    def noted(name: str, *out: Path) -> Any:
+        shown.add(name)
+        return read(name, *out)
+
+    monkeypatch.setattr(module.common, "read", noted)
     for table in module.TABLES.values():
         table(RESULTS)
     kept = {path.stem for path in RESULTS.glob("*.*")}
