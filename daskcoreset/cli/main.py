@@ -7,7 +7,6 @@ interruption. An error is one line on the error stream. With ``--debug`` it is t
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -22,11 +21,6 @@ FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 _DEBUG = "--debug"
-
-# Arguments with a value, and calls with one argument, as messages show them.
-_QUOTES = "\"'"
-_ARGUMENT = re.compile(r"""(?<![\w.-])([a-z]\w*)=("[^"]*"|'[^']*'|[\w.+-]*\w)(?!\.?[\w(\[])""")
-_OPEN_ROWS = re.compile(r"open_rows\(\w+, (\w+)=((?:[^()]|\([^()]*\))*)\)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # It says how errors look, whatever the command, so it may stand anywhere.
     arguments = [argument for argument in all_arguments if argument != _DEBUG]
     try:
-        with _warnings_in_one_line(arguments):
+        with _warnings_in_one_line():
             code = _run(arguments)
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where a reader that went away can be handled
@@ -101,13 +95,11 @@ def _message(error: BaseException, arguments: Sequence[str]) -> str:
         where = "daskcoreset" if context is None else context.command_path
         return f"{typers_message.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
-        flag, flags = f"--{error.argument or ''}".replace("_", "-"), _flags_of(arguments)
-        text = str(error)
-        if error.argument and flag in flags:
-            text = f"{flag}: {error.problem}" + (f"; {error.remedy}" if error.remedy else "")
-        if error.argument == "X":
-            text = re.sub("^X ", "IN ", text)
-        return _with_flags(text, flags)
+        flag = f"--{error.argument or ''}".replace("_", "-")
+        if error.argument and flag in _flags_of(arguments):
+            remedy = f"; {error.remedy}" if error.remedy else ""
+            return f"{flag}: {error.problem}{remedy}"
+        return str(error)
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
 
@@ -126,27 +118,6 @@ def _flags_of(arguments: Sequence[str]) -> set[str]:
             break
         command = below
     return {flag for parameter in command.params for flag in parameter.opts}
-
-
-def _with_flags(text: str, flags: set[str]) -> str:
-    """Write arguments of Python, such as ``on_invalid="drop"``, as options of the command.
-
-    Examples
-    --------
-    >>> _with_flags('clean the data, or pass on_invalid="drop".', {"--on-invalid"})
-    'clean the data, or pass --on-invalid=drop.'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        flag = f"--{found[1]}".replace("_", "-")
-        if flag not in flags:
-            return found[0]
-        is_text = found[2][:1] in _QUOTES
-        if found[2] == "True" or (found.re is _OPEN_ROWS and not is_text):
-            return flag
-        return f"{flag}={found[2].strip(_QUOTES)}"
-
-    return _ARGUMENT.sub(option, _OPEN_ROWS.sub(option, text))
 
 
 def _typers_message(error: BaseException) -> str | None:
@@ -171,9 +142,9 @@ def _forget_output() -> None:
 
 
 @contextmanager
-def _warnings_in_one_line(arguments: Sequence[str]) -> Iterator[None]:
+def _warnings_in_one_line() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say(f"warning: {_with_flags(str(message), _flags_of(arguments))}")
+        _say(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", CoresetWarning)

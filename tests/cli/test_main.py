@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.cli.main import _with_flags, main
+from daskcoreset.cli.main import main
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 
 
@@ -46,34 +46,7 @@ def test_main__says_a_failure_in_one_line_with_code_1(
     tmp_path: Path, out: Path, capsys: Capture
 ) -> None:
     assert call_main("build", tmp_path / "missing.npz", out, "--size", 5) == 1
-    assert error_line(capsys).startswith("error: IN names no file")
-
-
-def test_main__names_options_in_remedies(
-    npz: Path, tmp_path: Path, out: Path, capsys: Capture
-) -> None:
-    rows = np.ones((9, 2))
-    rows[3, 1] = np.nan
-    np.save(tmp_path / "bad.npy", rows)
-    assert call_main("build", tmp_path / "bad.npy", out, "--size", 5) == 1
-    assert "--on-invalid=drop" in error_line(capsys)
-    assert call_main("build", npz, out, "--size", 10**6, "--random-state", 0) == 0
-    assert "warning: --size=1000000 is not below" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("size=5 is below n_clusters=8.", "--size=5 is below n_clusters=8."),
-        ("pass overwrite=True, or another", "pass --overwrite, or another"),
-        ("pass open_rows(X, sample_dims=('a', 'b')), with", "pass --sample-dims, with"),
-        ('pass open_rows(X, missing_chunks="fill") if', "pass --missing-chunks=fill if"),
-        ("pass size=Size(3), or method=a.b()", "pass size=Size(3), or method=a.b()"),
-    ],
-)
-def test_with_flags__changes_only_arguments_with_plain_values(text: str, shown: str) -> None:
-    flags = {"--size", "--overwrite", "--sample-dims", "--missing-chunks", "--method"}
-    assert _with_flags(text, flags) == shown
+    assert error_line(capsys).startswith("error: X names no file")
 
 
 def test_main__names_errors_that_are_not_ours(
