@@ -179,7 +179,8 @@ def check_drawn(class_weight: Any, coreset: Coreset) -> None:
         classes = plain_labels(np.unique(np.asarray(coreset.labels)))
         given = {as_label(label, classes): factor for label, factor in class_weight.items()}
         left_out = [label for label, factor in given.items() if factor == 0.0]
-        _check_labels(given, [*classes.tolist(), *left_out])
+        known = [*classes.tolist(), *left_out]
+        _check_labels(given, known, "the rows drawn", ", or raise size to draw a rare class")
 
 
 def weigh_blocks(
@@ -246,21 +247,25 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
                 remedy="pass a finite weight of at least zero",
             )
     if sums:
-        _check_labels(class_weight, list(sums))
+        _check_labels(class_weight, list(sums), "y")
     return [
         (label.item() if isinstance(label, np.generic) else label, float(factor))
         for label, factor in class_weight.items()
     ]
 
 
-def _check_labels(class_weight: Mapping[Any, Any], known: list[Any]) -> None:
-    """Check that a mapping has labels of y alone, or all of them."""
+def _check_labels(
+    class_weight: Mapping[Any, Any], known: list[Any], home: str, also: str = ""
+) -> None:
+    """Check that a mapping has only known labels, or all of them. `home` names their place."""
     unknown = [label for label in class_weight if label not in known]
-    if unknown and any(label not in class_weight for label in known):
+    missing = [label for label in known if label not in class_weight]
+    if unknown and missing:
         raise InvalidInputError(
-            f"class_weight has {unknown[0]!r}, which is not a label of y, and lacks a label of y",
+            f"class_weight has {unknown[0]!r}, which is not a label of {home}, and leaves out "
+            f"{missing[0]!r}",
             argument="class_weight",
-            remedy=f"use the labels of y: {', '.join(map(repr, known[:5]))}",
+            remedy=f"use the labels of {home}: {', '.join(map(repr, known[:5]))}{also}",
         )
 
 

@@ -72,3 +72,15 @@ def test_class_weight__of_an_unknown_label_out_of_core(make: Any) -> None:
     known = make(size=400, class_weight={0: 1.0, 1: 5.0, 2: 9.0}, random_state=0)
     known.fit(rows, labels)
     assert known.classes_.tolist() == [0, 1]
+
+
+def test_class_weight__of_a_class_that_uniform_rows_lose() -> None:
+    X, y = rare(600, 60)
+    y = y.copy()
+    y[7] = 2
+    rows, labels = da.from_array(X, chunks=(300, 6)), da.from_array(y, chunks=300)
+    model = CoresetLogisticRegression(method="uniform", size=20, random_state=0)
+    with pytest.raises(InvalidInputError, match=r"2, which is not a label of the rows.*size"):
+        model.set_params(class_weight={2: 1.0}).fit(rows, labels)
+    kept = model.set_params(method="logistic", size=300).fit(rows, labels)
+    assert kept.classes_.tolist() == [0, 1, 2]
