@@ -83,7 +83,7 @@ PARTS: dict[str, tuple[tuple[str, ...], int]] = {
 
 LEAVING = (
     "constructions/portfolio/summaries",
-    "core/packing",
+    "storage/packing",
 )  # fmt: skip
 """Beginnings of files whose features go, or that a library replaces: nothing rewrites them."""
 

@@ -24,12 +24,21 @@ ROOT = Path(daskcoreset.__file__).parent
 
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
-    "inputs": {"core"},
-    "execution": {"core", "inputs"},
+    "storage": {"core"},
+    "inputs": {"core", "storage"},
+    "execution": {"core", "storage", "inputs"},
     "solvers": {"core"},
     "objectives": {"core", "solvers"},
     "sensitivities": {"core", "solvers", "objectives"},
-    "constructions": {"core", "inputs", "execution", "solvers", "objectives", "sensitivities"},
+    "constructions": {
+        "core",
+        "storage",
+        "inputs",
+        "execution",
+        "solvers",
+        "objectives",
+        "sensitivities",
+    },
 }
 MAY_IMPORT["_build"] = MAY_IMPORT["constructions"] | {"constructions"}
 MAY_IMPORT["metrics"] = MAY_IMPORT["_build"] | {"_build"}
@@ -55,7 +64,13 @@ EXCEPTIONS = {
     ("core.coreset", "plotting"),
     ("core.coreset", "inputs.picking"),
     ("core.coreset", "solvers.centroids"),
+    ("core.coreset", "storage.contents"),
+    ("core.coreset", "storage.group"),
+    ("core.coreset", "storage.zarr_places"),
     ("core.portfolio", "plotting"),
+    ("core.portfolio", "storage.contents"),
+    ("core.portfolio", "storage.group"),
+    ("core.portfolio", "storage.zarr_places"),
     ("metrics.audit", "plotting"),
 }
 """Methods of `Coreset` and `Portfolio`, two lines each, import these by name when called."""

@@ -43,17 +43,17 @@ from daskcoreset.cli.options import (
     show,
 )
 from daskcoreset.cli.trees import trees
-from daskcoreset.core.atomic import new_file
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset, n_clusters_of
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.locations import clean_url
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.solvers.kmeans import nearest_labels
+from daskcoreset.storage.atomic import new_file
+from daskcoreset.storage.locations import clean_url
 
 # Clusters of `predict` for a coreset that is for any number of them, as of `CoresetKMeans`.
 _CLUSTERS = 8

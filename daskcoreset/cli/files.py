@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from daskcoreset.core.atomic import new_file, new_store
-from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidTypeError, StoreError
-from daskcoreset.core.locations import is_file_url, local_path, locate, path_of_file_url
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.execution.plan import threads_of_a_worker
@@ -22,6 +19,9 @@ from daskcoreset.execution.progress import count_reads
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.places import from_root
+from daskcoreset.storage.atomic import new_file, new_store
+from daskcoreset.storage.contents import HEADER
+from daskcoreset.storage.locations import is_file_url, local_path, locate, path_of_file_url
 
 if TYPE_CHECKING:
     import zarr

@@ -1,1 +1,1 @@
-"""Values, how they are stored, and arithmetic on blocks of rows."""
+"""Values, and arithmetic on blocks of rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.blocks import plain_labels
-from daskcoreset.core.contents import NAME
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
@@ -128,7 +128,7 @@ def _key(name: str) -> str:
     ('coordinate_lat', 'coordinate-...')
     """
     key = f"{_PREFIX}{name}"
-    if NAME.fullmatch(key):
+    if re.fullmatch(r"[A-Za-z0-9_-]+", key):
         return key
     digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
     return f"coordinate-{digest}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coordinates import (
     check_coordinates,
     loaded_coordinates,
@@ -24,11 +23,9 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_a
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, IndexArray, Metric
 from daskcoreset.core.validation import a_type, is_int, shown, unused_name
-from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from daskcoreset.solvers.centroids import Centroids
+    from daskcoreset.storage.zarr_places import Location
 
 
 def freeze(value: Any, name: str = "provenance") -> Any:
@@ -714,6 +712,8 @@ class Coreset(WeightedPoints):
         >>> Coreset.from_zarr(store).equals(coreset)
         True
         """
+        from daskcoreset.storage.group import write_group
+
         write_group(
             store,
             *stored_coreset(self),
@@ -747,6 +747,10 @@ class Coreset(WeightedPoints):
         StoreError
             If it is missing, incomplete, damaged, of another version, or inconsistent.
         """
+        from daskcoreset.storage.contents import refuse_inconsistent
+        from daskcoreset.storage.group import read_group
+        from daskcoreset.storage.zarr_places import location_name
+
         arrays, attributes = read_group(
             store,
             kind=_KIND,

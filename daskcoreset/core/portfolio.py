@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
-from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
-from daskcoreset.core.zarr_places import Location, location_name
+
+if TYPE_CHECKING:
+    from daskcoreset.storage.zarr_places import Location
 
 # Version of the layout of a stored portfolio, the only one that is read.
 SCHEMA_VERSION = 1
@@ -222,6 +222,8 @@ class Portfolio(Mapping[str, Coreset]):
         >>> list(Portfolio.from_zarr(store))
         ['one']
         """
+        from daskcoreset.storage.group import write_group
+
         arrays: dict[str, Any] = {}
         dims: dict[str, tuple[str, ...]] = {}
         records = []
@@ -272,6 +274,10 @@ class Portfolio(Mapping[str, Coreset]):
         StoreError
             If it is missing, incomplete, damaged, of another version, or inconsistent.
         """
+        from daskcoreset.storage.contents import refuse_inconsistent
+        from daskcoreset.storage.group import read_group
+        from daskcoreset.storage.zarr_places import location_name
+
         arrays, attributes = read_group(
             store,
             kind=_KIND,

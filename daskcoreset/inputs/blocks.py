@@ -16,7 +16,6 @@ import numpy as np
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray, Metric
 from daskcoreset.core.validation import (
     check_choice,
@@ -31,6 +30,7 @@ from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions, is_path, select_features
 from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
+from daskcoreset.storage.locations import clean_url
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
 TARGET_BYTES = 32 * 2**20

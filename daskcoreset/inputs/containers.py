@@ -13,9 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingPathError
-from daskcoreset.core.locations import clean_url
 from daskcoreset.core.validation import a_type, shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy, read_npy
@@ -41,6 +39,8 @@ from daskcoreset.inputs.places import (
 from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.stored import with_own_metadata
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
+from daskcoreset.storage.contents import HEADER
+from daskcoreset.storage.locations import clean_url
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")

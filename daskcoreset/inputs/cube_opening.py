@@ -11,7 +11,6 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
-from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cubes import Cube, Layout, is_xarray, layout_of
@@ -21,6 +20,7 @@ from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import Loader
 from daskcoreset.inputs.stored import find_stored, with_stored, with_stored_in_graph
 from daskcoreset.inputs.zarr_stores import is_in_process
+from daskcoreset.storage.locations import clean_url
 
 
 class Stacked(NamedTuple):

@@ -13,7 +13,6 @@ import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, warn_user
-from daskcoreset.core.locations import clean_url
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real, without_mask
@@ -43,6 +42,7 @@ from daskcoreset.inputs.zarr_stores import (
     name_of_array,
     with_zarrs,
 )
+from daskcoreset.storage.locations import clean_url
 
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20

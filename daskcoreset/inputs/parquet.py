@@ -24,7 +24,6 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     StoreError,
 )
-from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs import dataframes
 from daskcoreset.inputs.dataframes import (
@@ -39,6 +38,7 @@ from daskcoreset.inputs.dataframes import (
 )
 from daskcoreset.inputs.places import Place, clear_errors, here, is_glob, read_clearly, shortened
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
+from daskcoreset.storage.locations import clean_url
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 

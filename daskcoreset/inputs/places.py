@@ -18,7 +18,7 @@ from daskcoreset.core.errors import (
     MissingPathError,
     StoreError,
 )
-from daskcoreset.core.locations import clean_url, is_file_url, path_of_file_url
+from daskcoreset.storage.locations import clean_url, is_file_url, path_of_file_url
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from daskcoreset.core.locations import clean_url
-from daskcoreset.core.objects import name_of
 from daskcoreset.inputs.places import Place, clear_errors, options_for
+from daskcoreset.storage.locations import clean_url
+from daskcoreset.storage.objects import name_of
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096

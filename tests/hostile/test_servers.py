@@ -68,7 +68,7 @@ def of_zarr(**options: Any) -> Any:
     """A build of a store that the user opened."""
     from zarr.storage import ObjectStore
 
-    from daskcoreset.core.objects import connect
+    from daskcoreset.storage.objects import connect
 
     return build(ObjectStore(connect("s3://box/a", options["storage_options"])))
 

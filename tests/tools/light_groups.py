@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from daskcoreset.core import storage
-from daskcoreset.core.atomic import is_leftover
-from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
+from daskcoreset.storage import group
+from daskcoreset.storage.atomic import is_leftover
+from daskcoreset.storage.contents import GroupContents
 
 if TYPE_CHECKING:
     from zarr.storage import StorePath
@@ -32,7 +32,7 @@ def light_groups() -> Iterator[None]:
     Those of object stores are real.
     """
     held: dict[bytes, GroupContents] = {}
-    fill_group = storage.fill_group
+    fill_group = group.fill_group
 
     def fill(path: Path | StorePath, contents: GroupContents) -> None:
         if not isinstance(path, Path):
@@ -55,5 +55,5 @@ def light_groups() -> Iterator[None]:
         arrays = {name: array.copy() for name, array in contents.arrays.items()}
         return replace(contents, arrays=arrays)
 
-    with mock.patch.multiple(storage, fill_group=fill, read_folder=read):
+    with mock.patch.multiple(group, fill_group=fill, read_folder=read):
         yield

@@ -33,12 +33,12 @@ from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import Place
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
-from daskcoreset.core.locations import locate
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.validation import as_int
 from daskcoreset.inputs.followed import FollowOptions, SourcePart, SourceState, look
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, is_path
 from daskcoreset.inputs.places import from_root, is_glob
+from daskcoreset.storage.locations import locate
 
 # Leaves that are read at a time: each holds a block, and on a cluster waits for its workers.
 _MAX_THREADS = 8

@@ -23,11 +23,11 @@ from daskcoreset.constructions.tree.places import (
     Place,
     overtaken_error,
 )
-from daskcoreset.core import storage
-from daskcoreset.core.atomic import is_leftover, new_store
-from daskcoreset.core.contents import GroupContents, refuse_inconsistent
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.validation import check_flag
+from daskcoreset.storage import group
+from daskcoreset.storage.atomic import is_leftover, new_store
+from daskcoreset.storage.contents import GroupContents, refuse_inconsistent
 
 _NAME = re.compile(r"\d{12}")
 
@@ -147,7 +147,7 @@ class LocalPlace(Place):
 
             may_replace()  # before the work of writing, and once more after it
             with new_store(self.path, may_replace) as scratch:
-                storage.fill_group(scratch, settings)
+                group.fill_group(scratch, settings)
                 place = LocalPlace(scratch, self.layout)
                 if members:
                     return place.commit(head, members)
@@ -203,7 +203,7 @@ class LocalPlace(Place):
             try:
                 with new_store(self._folder(head.version + 1), nothing_there) as scratch:
                     for name, contents in members.items():
-                        storage.fill_group(scratch / name, contents)
+                        group.fill_group(scratch / name, contents)
             except StoreError:
                 # Whoever is first also clears away what the others were writing.
                 self._check_current(head)
@@ -258,7 +258,7 @@ class LocalPlace(Place):
 
 
 def _read_group(path: Path, kind: str) -> GroupContents:
-    return storage.read_folder(path, kind=kind, schema_version=SCHEMA_VERSION)
+    return group.read_folder(path, kind=kind, schema_version=SCHEMA_VERSION)
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -17,7 +17,6 @@ from daskcoreset.constructions.tree.job import (
     with_canonical_labels,
 )
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
-from daskcoreset.core.contents import GroupContents, refuse_inconsistent
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
 from daskcoreset.core.linalg import csr_rows
@@ -26,6 +25,7 @@ from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import names_apart
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
+from daskcoreset.storage.contents import GroupContents, refuse_inconsistent
 
 T = TypeVar("T")
 

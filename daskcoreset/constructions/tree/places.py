@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
+from daskcoreset.storage.contents import GroupContents
 
 T = TypeVar("T")
 

@@ -40,13 +40,13 @@ from daskcoreset.constructions.tree.places import (
     UnansweredError,
     overtaken_error,
 )
-from daskcoreset.core import storage
-from daskcoreset.core.contents import GroupContents, refuse_inconsistent
 from daskcoreset.core.deadline import pause
 from daskcoreset.core.errors import MissingPathError, OutOfTimeError, StoreError
-from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
-from daskcoreset.core.packing import files_of, pack, store_of, unpack
 from daskcoreset.core.validation import check_flag
+from daskcoreset.storage import group
+from daskcoreset.storage.contents import GroupContents, refuse_inconsistent
+from daskcoreset.storage.objects import ObjectFolder, RefusedError, Stored, find_folder
+from daskcoreset.storage.packing import files_of, pack, store_of, unpack
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -432,7 +432,7 @@ class RemotePlace(Place):
 def _read(store: Store, where: str, kind: str) -> GroupContents:
     from zarr.storage import StorePath
 
-    return storage.read_contents(StorePath(store), where, kind, SCHEMA_VERSION)
+    return group.read_contents(StorePath(store), where, kind, SCHEMA_VERSION)
 
 
 def place_at(
@@ -447,7 +447,7 @@ def place_at(
     location : path, str or zarr.abc.store.Store
     layout : Layout
     storage_options : mapping, optional
-        As in `daskcoreset.core.objects.connect`.
+        As in `daskcoreset.storage.objects.connect`.
 
     Raises
     ------

@@ -38,9 +38,9 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
-from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.storage.zarr_places import Location
 
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"

@@ -60,12 +60,12 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
-from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.storage.zarr_places import Location
 
 _LAYOUT = Layout("coreset-stream", "states")
 

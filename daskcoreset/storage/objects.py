@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.core.locations import clean_url, locate, scheme_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.validation import a_type, check_options
+from daskcoreset.storage.locations import clean_url, locate, scheme_of
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

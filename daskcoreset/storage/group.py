@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.atomic import find_previous, new_store
-from daskcoreset.core.contents import (
-    HEADER,
-    JSON,
-    GroupContents,
-    find_header_problem,
-    spell_dtype,
-)
 from daskcoreset.core.deadline import NO_ANSWER, check_time, in_time
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -28,7 +20,15 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
-from daskcoreset.core.zarr_places import Location, clear_place_errors, place_name, resolve
+from daskcoreset.storage.atomic import find_previous, new_store
+from daskcoreset.storage.contents import (
+    HEADER,
+    JSON,
+    GroupContents,
+    find_header_problem,
+    spell_dtype,
+)
+from daskcoreset.storage.zarr_places import Location, clear_place_errors, place_name, resolve
 
 if TYPE_CHECKING:
     import zarr
@@ -70,7 +70,7 @@ def write_group(
     overwrite : bool, default=False
         Replace a group of the same kind. Anything that this library did not write is refused.
     storage_options : mapping, optional
-        For a URL, as in `daskcoreset.core.objects.connect`, or those of its fsspec file system.
+        For a URL, as in `daskcoreset.storage.objects.connect`, or those of its fsspec file system.
 
     Raises
     ------

@@ -11,9 +11,9 @@ import zipfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from daskcoreset.core import storage
-from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
+from daskcoreset.storage import group
+from daskcoreset.storage.contents import GroupContents
 
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer
@@ -28,7 +28,7 @@ def files_of(contents: GroupContents) -> dict[str, bytes]:
     from zarr.storage import MemoryStore, StorePath
 
     files: dict[str, Buffer] = {}
-    storage.fill_group(StorePath(MemoryStore(files)), contents)
+    group.fill_group(StorePath(MemoryStore(files)), contents)
     return {name: files[name].to_bytes() for name in sorted(files)}
 
 
@@ -48,7 +48,7 @@ def pack(contents: GroupContents) -> bytes:
     >>> import numpy as np
     >>> ages = {"age": np.array([31, 45])}
     >>> packed = pack(GroupContents(ages, {"age": ("row",)}, {}, "demo", 1))
-    >>> storage.read_group(unpack(packed, "here"), kind="demo", schema_version=1)
+    >>> group.read_group(unpack(packed, "here"), kind="demo", schema_version=1)
     ({'age': array([31, 45])}, {})
     """
     buffer = io.BytesIO()

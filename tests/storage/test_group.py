@@ -18,13 +18,13 @@ from hypothesis import given, strategies as st
 from zarr.core.attributes import Attributes
 from zarr.storage import MemoryStore
 
-from daskcoreset.core.contents import JSON
 from daskcoreset.core.errors import (
     CoresetError,
     StoreError,
 )
-from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.zarr_places import Location
+from daskcoreset.storage.contents import JSON
+from daskcoreset.storage.group import read_group, write_group
+from daskcoreset.storage.zarr_places import Location
 from tests.acceptance.tools.groups import a_home, names, snapshot
 from tests.pairs import each
 

@@ -18,14 +18,14 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.locations import clean_url, locate, scheme_of
-from daskcoreset.core.objects import (
+from daskcoreset.core.validation import a_type, check_options
+from daskcoreset.storage.locations import clean_url, locate, scheme_of
+from daskcoreset.storage.objects import (
     clear_errors,
     connect,
     is_remote,
     name_of,
 )
-from daskcoreset.core.validation import a_type, check_options
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store

@@ -9,7 +9,7 @@ import pytest
 
 from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError, StoreError
-from daskcoreset.core.objects import clear_errors, connect, find_folder, name_of
+from daskcoreset.storage.objects import clear_errors, connect, find_folder, name_of
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 
 pytest.importorskip("obstore", reason="obstore is not installed")
