@@ -18,7 +18,7 @@ from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.rounds import Request, Steps, name_of, run_together
+from daskcoreset.execution.steps import Request, Steps, name_of, run_together
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Entries of the provenance that all members share.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,38 +9,34 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, OutOfTimeError
-from daskcoreset.core.validation import is_number
+from daskcoreset.core.errors import OutOfTimeError
+from daskcoreset.core.validation import as_float
 
 T = TypeVar("T")
 
-# What helps where a store is waited for, and not work.
+# Remedies beside a longer limit.
+MORE_WORKERS = "give the work more workers"
 NO_ANSWER = "see that the server answers, and that the network and the endpoint are right"
+
+# Seconds; clocks and locks take no more than some centuries.
+_LONGEST = 1e9
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a call must be done.
-
-    Attributes
-    ----------
-    seconds : float
-        The time limit that was asked for.
-    at : float
-        By the clock `time.monotonic`.
-    """
+    """When a call must be done: `at`, by `time.monotonic`, after a limit of `seconds`."""
 
     seconds: float
     at: float
 
     @property
     def left(self) -> float:
-        """Seconds that are left; negative once it has passed."""
-        return self.at - time.monotonic()
+        """Seconds that are left; zero once it has passed."""
+        return max(0.0, self.at - time.monotonic())
 
-    def error(self, standing: str, remedy: str = "give the work more workers") -> OutOfTimeError:
+    def error(self, standing: str, remedy: str = MORE_WORKERS) -> OutOfTimeError:
         """Return the error that says where the work stood, and what to do but wait longer."""
         return OutOfTimeError(
             f"the time limit of {self.seconds:g} seconds has passed; {standing}. What had not "
@@ -49,8 +44,6 @@ class Deadline:
             remedy=f"pass more seconds to time_limit, or {remedy}",
         )
 
-
-_LONGEST = 1e9
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("daskcoreset-deadline", default=None)
 
@@ -91,9 +84,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    seconds = float(_checked_seconds(seconds))
-    # Clocks and locks take no more than some centuries.
-    new, outer = Deadline(seconds, time.monotonic() + min(seconds, _LONGEST)), deadline()
+    seconds = as_float("seconds", seconds, "60", _LONGEST)
+    new, outer = Deadline(seconds, time.monotonic() + seconds), deadline()
     token = _DEADLINE.set(new if outer is None or new.at < outer.at else outer)
     try:
         yield
@@ -101,60 +93,23 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
-def _checked_seconds(seconds: Any) -> Any:
-    """Check that a time limit is a positive number, and return it."""
-    if not is_number(seconds):
-        raise InvalidTypeError(
-            f"seconds must be a number or None, got {seconds!r}",
-            argument="seconds",
-            remedy="pass a number of seconds",
-        )
-    if not 0.0 < seconds < math.inf:
-        raise InvalidInputError(
-            f"seconds must be positive and finite, got {seconds!r}",
-            argument="seconds",
-            remedy="pass a number of seconds",
-        )
-    return seconds
-
-
 def deadline() -> Deadline | None:
     """Return the deadline of the call that is being made, or None."""
     return _DEADLINE.get()
 
 
-def check_time(
-    standing: str = "a read was about to begin", remedy: str = "give the work more workers"
-) -> None:
+def check_time(standing: str = "a read was about to begin", remedy: str = MORE_WORKERS) -> None:
     """Raise an error if the deadline has passed."""
     limit = deadline()
-    if limit is not None and limit.left <= 0.0:
+    if limit is not None and not limit.left:
         raise limit.error(standing, remedy)
 
 
-def in_time(
-    work: Callable[[], T],
-    standing: Callable[[], str],
-    remedy: str = "give the work more workers",
-) -> T:
+def in_time(work: Callable[[], T], standing: Callable[[], str], remedy: str = MORE_WORKERS) -> T:
     """Return what `work` returns, or raise an error as soon as the deadline has passed.
 
-    With a deadline the work runs in its own thread, in a copy of the context. A thread cannot
-    be ended: one that waits for a server is left behind, and keeps no program from its end.
-
-    Parameters
-    ----------
-    work : callable
-        May go on after the error, so that it changes nothing, or only what may be done or not.
-    standing : callable
-        Says where the work stands.
-    remedy : str
-        Remedy beside waiting longer.
-
-    Raises
-    ------
-    OutOfTimeError
-        If the deadline has passed. Then nothing is begun.
+    With a deadline the work runs in a thread, in a copy of the context. A thread cannot be ended:
+    after the error the work goes on, and must change nothing but what may be done or not.
     """
     limit = deadline()
     if limit is None:
@@ -170,7 +125,7 @@ def in_time(
             done.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="daskcoreset-in-time").start()
-    if not wait([done], max(limit.left, 0.0)).done:
+    if not wait([done], limit.left).done:
         raise limit.error(standing(), remedy)
     return done.result()
 
@@ -178,4 +133,4 @@ def in_time(
 def pause(seconds: float) -> None:
     """Sleep, but not past the deadline."""
     limit = deadline()
-    time.sleep(seconds if limit is None else max(0.0, min(seconds, limit.left)))
+    time.sleep(seconds if limit is None else min(seconds, limit.left))

@@ -21,7 +21,7 @@ from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import Engine, map_reduce
-from daskcoreset.execution.rounds import run_together
+from daskcoreset.execution.steps import run_together
 from daskcoreset.objectives import Objective
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.

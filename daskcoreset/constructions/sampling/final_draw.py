@@ -39,7 +39,7 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.execution.engine import BlockResults, Reduction
-from daskcoreset.execution.rounds import Request, Steps
+from daskcoreset.execution.steps import Request, Steps
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.estimated_error import estimated_error
 

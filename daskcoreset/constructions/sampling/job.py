@@ -29,7 +29,7 @@ from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.rounds import Request, Steps, run_alone
+from daskcoreset.execution.steps import Request, Steps, run_alone
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.sensitivities import Sensitivity

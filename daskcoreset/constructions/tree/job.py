@@ -22,7 +22,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.rounds import Request, Steps, run_alone
+from daskcoreset.execution.steps import Request, Steps, run_alone
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 # Rows of a coreset of a stream or a stored tree.

@@ -23,16 +23,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Request for a read.
-
-    Attributes
-    ----------
-    reduction : Reduction
-    broadcast : object, optional
-        As in `Engine.read`.
-    blocks : sequence of int, optional
-        Blocks to read again, at once. None reads all, now or as a graph.
-    """
+    """Request for a read, as `Engine.read` makes it, of all blocks or at once of some again."""
 
     reduction: Reduction[Any]
     broadcast: Any = None
@@ -58,30 +49,20 @@ def run_alone(engine: Engine, steps: Steps[T]) -> T:
 def run_together(engine: Engine, steps: Mapping[K, Steps[T]]) -> dict[K, T]:
     """Run the steps of several members, with one read for all requests that wait.
 
-    Parameters
-    ----------
-    engine : Engine
-    steps : mapping of str to Steps
-        By the names of the members, which errors and warnings begin with. A key that is no text
-        is none of them.
-
-    Returns
-    -------
-    dict
-        Their results, in their order.
+    Errors and warnings begin with the key of their member, if it is text.
     """
     values: dict[K, T] = {}
     answers: dict[K, Any] = dict.fromkeys(steps)
     while answers:
         requests: dict[K, Request] = {}
-        for name, answer in answers.items():
+        for key, answer in answers.items():
             try:
-                with about_member(name_of(name)):
-                    requests[name] = _next(steps[name], answer)
+                with about_member(name_of(key)):
+                    requests[key] = _next(steps[key], answer)
             except StopIteration as end:
-                values[name] = end.value
-        answers = _answered(engine, requests)
-    return {name: values[name] for name in steps}
+                values[key] = end.value
+        answers = _answered(engine, requests) if requests else {}
+    return {key: values[key] for key in steps}
 
 
 @one_thread()
@@ -97,21 +78,18 @@ def name_of(key: object) -> str | None:
 
 def _answered(engine: Engine, requests: Mapping[K, Request]) -> dict[K, Any]:
     """Answer requests by one read."""
-    if not requests:
-        return {}
-    shared = together(*[_of_member(name_of(name), request) for name, request in requests.items()])
+    shared = together(*[_of_member(name_of(key), request) for key, request in requests.items()])
     broadcasts = [request.broadcast for request in requests.values()]
     broadcast = None
     if any(value is not None for value in broadcasts):
         broadcast = engine.apply(_broadcasts, *broadcasts)
-    rereads = [request.blocks for request in requests.values() if request.blocks is not None]
-    union = sorted({block for blocks in rereads for block in blocks}) if rereads else None
-    results = _read(engine, Request(shared, broadcast, union))
-    if union is not None:
-        return {name: _part_of(i, results) for i, name in enumerate(requests)}
+    again = {block for request in requests.values() for block in request.blocks or ()}
+    results = _read(engine, Request(shared, broadcast, sorted(again) or None))
+    if again:
+        return {key: _part_of(i, results) for i, key in enumerate(requests)}
     # A row that is invalid is no member's fault, or has named its own: not one of those that look.
     checked = engine.apply(_checked, results)
-    return {name: engine.apply(partial(_part_of, i), checked) for i, name in enumerate(requests)}
+    return {key: engine.apply(partial(_part_of, i), checked) for i, key in enumerate(requests)}
 
 
 def _read(engine: Engine, request: Request) -> Any:
