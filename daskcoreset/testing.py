@@ -41,8 +41,7 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
-from daskcoreset.inputs.sources import array_source
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["SensitivityContract"]
@@ -58,17 +57,9 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     >>> cut_rows(np.zeros((5, 2)), [3, 0, 2]).sizes
     (3, 0, 2)
     """
-    parts = {"X": X, "y": y, "sample_weight": sample_weight}
-    sources = {name: array_source(part) for name, part in parts.items() if part is not None}
-    stops = np.cumsum(sizes).tolist()
-    specs = tuple(
-        BlockSpec(
-            block_index,
-            {name: source.loader(stop - size, stop) for name, source in sources.items()},
-        )
-        for block_index, (size, stop) in enumerate(zip(sizes, stops, strict=True))
-    )
-    return replace(row_blocks(X, y, sample_weight), specs=specs, sizes=tuple(sizes))
+    starts = [0, *np.cumsum(sizes).tolist()]
+    blocks = row_blocks(X, y, sample_weight)
+    return replace(blocks, indices=range(len(sizes)), sizes=tuple(sizes), starts=starts)
 
 
 def draw(

@@ -241,14 +241,14 @@ def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -
 
     group = zarr.create_group(path, zarr_format=3)
     arrays = {name: _create(group, name, part, rows) for name, part in parts.items()}
-    sizes = parts["X"].cut(rows)
+    sizes = parts["X"].block_sizes(rows)
     start, written = 0, 0
     waiting: dict[str, list[AnyArray]] = {name: [] for name in parts}
     with count_reads(progress, len(sizes)) as advance:
         for size in sizes:
             stop = start + size
             for name, part in parts.items():
-                waiting[name].append(_plain(part.loader(start, stop)()))
+                waiting[name].append(_plain(part[start:stop]))
             start = stop
             # What does not fill a chunk waits, for a part of one would be read and written again.
             until = stop if stop == parts["X"].shape[0] else stop - stop % rows

@@ -36,7 +36,7 @@ from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.threads import at_once
 from daskcoreset.execution.versions import Versions, check_here, own_versions
-from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
+from daskcoreset.inputs.blocks import BlockRows, RowBlocks
 from daskcoreset.inputs.cube_arrays import unflattened
 
 T = TypeVar("T")
@@ -335,25 +335,25 @@ def _same(value: T) -> T:
 # --- a read as a graph, and in memory ----------------------------------------------------
 
 
-def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) -> ReadBlock:
+def read_block(rows: BlockRows, arrays: Mapping[str, Any], schema: BlockSchema) -> ReadBlock:
     """Read the parts of a block that are not there yet, and bring all to form.
 
     Parameters
     ----------
-    spec : BlockSpec
+    rows : BlockRows
     arrays : mapping of str to array-like
         Parts that arrive as blocks of Dask arrays, by their names.
     schema : BlockSchema
     """
-    parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
-    index, size = spec.block_index, spec.size
+    parts = {name: part[0 : len(part)] for name, part in rows.parts.items()} | dict(arrays)
+    index, size = rows.index, rows.size
     if (problem := find_no_array(parts, index)) is not None:
-        return ReadBlock(size or 0, None, problem, index, spec.start)
+        return ReadBlock(size or 0, None, problem, index, rows.start)
     if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
-        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start, spec.box)
+        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, rows.start, rows.box)
     others = parts.get("y"), parts.get("sample_weight")
-    rows = validate_block(parts["X"], *others, schema, index=index, size=size)
-    return replace(rows, index=index, start=spec.start, box=spec.box)
+    read = validate_block(parts["X"], *others, schema, index=index, size=size)
+    return replace(read, index=index, start=rows.start, box=rows.box)
 
 
 def tree_reduce(
@@ -390,7 +390,7 @@ def tree_reduce(
 
     token = uuid.uuid4().hex
     # A second axis has one block: kept, for a contracted index would not fuse.
-    axes = "ij" if "X" in blocks.arrays else "i"
+    axes = "ij" if "X" in blocks.dask_arrays else "i"
     leaves = _map_blocks(
         blocks,
         leaf,
@@ -430,9 +430,9 @@ def tree_reduce_in_memory(
     """
     levels = levels_below_root(blocks.n_blocks, split_every)
     merger: Merger[T] = Merger(combine, split_every, levels)
-    for position, spec in enumerate(blocks.specs):
+    for position in range(blocks.n_blocks):
         check_time(f"{position} of {blocks.n_blocks} blocks were read")
-        merger.add(leaf(read_block(spec, {}, blocks.schema), broadcast))
+        merger.add(leaf(read_block(blocks[position], {}, blocks.schema), broadcast))
     return combine(merger.parts())
 
 
@@ -494,7 +494,7 @@ def map_rows(
     drops = masked or (missing is not None and blocks.schema.on_invalid == "drop")
     chunks: dict[str, Any] = {"i": blocks.sizes or (np.nan,) * blocks.n_blocks}
     new_axes: dict[str, int] = {}
-    if columns is not None and "X" in blocks.arrays:
+    if columns is not None and "X" in blocks.dask_arrays:
         chunks["j"] = (columns,)  # in place of the columns of X, which are one block too
     elif columns is not None:
         new_axes["j"] = columns
@@ -586,14 +586,14 @@ def _map_blocks(
     check_sent(blocks)
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else own_versions()
-    specs: Any = _Literals(name, blocks.specs)
+    specs: Any = _Literals(name, blocks)
     operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
-    for array in clone_after(list(blocks.arrays.values()), broadcast, name):
+    for array in clone_after(list(blocks.dask_arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
     # Of an axis that the result has not, Dask hands over the list of its blocks: one.
     listed = "X" if "j" not in axes else None
-    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), listed, expected)
+    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.dask_arrays), listed, expected)
     return blockwise(
         run,
         axes,
@@ -609,14 +609,14 @@ def _map_blocks(
 
 def _check_workers_see(blocks: RowBlocks) -> None:
     """Check that what is stored can be read by the workers of the active client."""
-    if blocks.are_views or not blocks.specs or active_client() is None:
+    if blocks.are_views or not len(blocks) or active_client() is None:
         return
     import cloudpickle
 
     problem = "X is stored in the memory of this process" if blocks.in_process else None
     try:
         if problem is None:
-            cloudpickle.dumps(blocks.specs[0].loaders)
+            cloudpickle.dumps(blocks[0].parts)
     except Exception as error:  # noqa: BLE001 - of every kind of store
         problem = f"X cannot be sent to other processes ({type(error).__name__})"
     if problem is not None:
@@ -633,7 +633,7 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
     names: tuple[str, ...],
     listed: str | None,
     expected: Versions | None,
-    spec: BlockSpec,
+    rows: BlockRows,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
@@ -645,7 +645,7 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
     parts = dict(zip(names, arrays, strict=True))
     if listed in parts:
         (parts[listed],) = parts[listed]
-    return work(read_block(spec, parts, schema), broadcast)
+    return work(read_block(rows, parts, schema), broadcast)
 
 
 @dataclass(frozen=True, eq=False)
@@ -655,7 +655,7 @@ class _Literals:
     name: str
     # Dask hashes what `repr` returns: with the values in it, every block would be printed,
     # at ten times the cost of the rest of the graph.
-    values: Sequence[Any] = field(repr=False)
+    values: Any = field(repr=False)
 
     def __getitem__(self, index: tuple[int, ...]) -> Any:
         return self.values[index[0]]

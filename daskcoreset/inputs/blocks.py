@@ -7,16 +7,18 @@ computed and no row is read here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, overload
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import IndexArray, Metric
+from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
     check_choice,
     how_to_select,
@@ -24,12 +26,12 @@ from daskcoreset.core.validation import (
     is_int,
     too_many_zeros,
 )
+from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import is_arrow_table
-from daskcoreset.inputs.opening import OpenedData, open_all
+from daskcoreset.inputs.opening import OpenedData, is_sparse, open_all
 from daskcoreset.inputs.options import ReadOptions, is_path, select_features
-from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
 from daskcoreset.storage.locations import clean_url
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -53,73 +55,26 @@ MAX_BLOCKS = 100_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)  # slots pickle without the names of the fields
-class BlockSpec:
-    """Which rows a block has.
+class BlockRows:
+    """What a task is sent of a block: its position, and the parts that it reads itself.
 
     Attributes
     ----------
-    block_index : int
-    loaders : dict of str to Loader
-        Loaders of the parts that are not Dask collections, by their names.
-    start : int or None
-        Number of the first row. None where Dask does not know it.
-    size : int or None
-        Rows as declared. None where Dask does not know them.
+    index : int
+    start, size : int or None
+        Number of the first row, and rows as declared. None if Dask does not know them.
     box : Box or None
-        Its position in an array of several dimensions. Rows are counted from block to block all
-        the same, and get their numbers in it when a coreset is made.
+        Position in an array of several dimensions. Rows are counted from block to block all the
+        same, and get their numbers in it when a coreset is made.
+    parts : dict of str to RowArray
     """
 
-    block_index: int
+    index: int
+    start: int | None
+    size: int | None
+    box: Box | None
     # Not shown: logs of workers show the arguments of what failed, and URLs may hold passwords.
-    loaders: dict[str, Loader] = field(default_factory=dict, repr=False)
-    start: int | None = None
-    size: int | None = None
-    box: Box | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class StoredSpecs(Sequence[BlockSpec]):
-    """The specs of blocks that are not in memory, each made when it is asked for.
-
-    A graph is sent with the sources and two numbers a block, instead of a loader for each.
-
-    Attributes
-    ----------
-    sources : dict of str to Source
-        None of them in memory, by their names.
-    indices : sequence of int
-        Indices of the blocks.
-    bounds : ndarray of shape (n, 2), int64, or None
-        Their first rows, and the rows after their last ones. None where Dask does not know them.
-    """
-
-    sources: dict[str, Source]
-    indices: Sequence[int]
-    bounds: IndexArray | None
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    @overload
-    def __getitem__(self, position: int) -> BlockSpec: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> StoredSpecs: ...
-
-    def __getitem__(self, position: int | slice) -> BlockSpec | StoredSpecs:
-        if isinstance(position, slice):
-            return self.select(range(len(self))[position])
-        if self.bounds is None:
-            return BlockSpec(self.indices[position])
-        start, stop = self.bounds[position].tolist()
-        loaders = {name: source.loader(start, stop) for name, source in self.sources.items()}
-        return BlockSpec(self.indices[position], loaders, start, stop - start)
-
-    def select(self, positions: Sequence[int]) -> StoredSpecs:
-        """Return the specs of some blocks."""
-        bounds = None if self.bounds is None else self.bounds[list(positions)]
-        return StoredSpecs(self.sources, [self.indices[i] for i in positions], bounds)
+    parts: dict[str, RowArray] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,62 +85,105 @@ class RowBlocks:
     ----------
     schema : BlockSchema
         Number of features, promoted dtype, treatment of invalid rows.
-    specs : sequence of BlockSpec
-        One for every block.
+    arrays : dict of str to RowArray or dask.array.Array
+        ``"X"``, and ``"y"`` and ``"sample_weight"`` if given. Dask arrays have the row chunks of
+        the blocks. Tasks read all others.
+    indices : sequence of int
+        Indices of the blocks.
     sizes : tuple of int, or None
-        Rows of every block. None where Dask does not know them.
-    arrays : dict
-        Dask arrays among ``"X"``, ``"y"``, ``"sample_weight"``, with these row chunks.
-    has_labels, sparse : bool
+        Rows of every block. None if Dask does not know them.
+    starts : sequence of int, or None
+        Number of the first row of every block.
     stored_bytes : int or None
         Bytes of all parts once decoded. None when the number of rows is unknown.
+    memory_bytes : int
+        Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     name : str or None
         Origin of the rows.
     columns : tuple of str or None
-    are_views : bool
-        Whether blocks are views of what is in memory already.
-    in_process : bool
-        Whether rows are stored in the memory of this process, where no other one sees them.
-    decoder : str or None
-        The decoder of the chunks of X, if it is a Zarr array.
-    memory_bytes : int
-        Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     cube : Cube or None
-        The labels of rows and columns, where X is an xarray object of several dimensions.
-    held : dict of str to int
-        The same of those parts that are not Dask arrays, by their names.
+        The labels of rows and columns, if X is an xarray object of several dimensions.
+    boxes : sequence of Box, or None
+        Positions of the blocks in it.
     cut_bytes : int
-        Bytes of the largest chunk of Dask that is made whole and then cut into blocks. None where
-        no chunk is cut.
+        Bytes of the largest chunk of Dask that is made whole and then cut into blocks.
     keys : dict of str to str
-        Names that y and sample_weight were passed as, where these and X are stored.
+        Names that y and sample_weight were passed as, if these and X are stored.
     selects : str
         How columns of X are selected, see `selection_of`.
     """
 
     schema: BlockSchema
-    specs: Sequence[BlockSpec]
-    sizes: tuple[int, ...] | None
     arrays: dict[str, Any]
-    has_labels: bool
-    sparse: bool
+    indices: Sequence[int]
+    sizes: tuple[int, ...] | None
+    starts: Sequence[int] | None
     stored_bytes: int | None
+    memory_bytes: int
     name: str | None
     columns: tuple[str, ...] | None
-    are_views: bool
-    in_process: bool = False
-    decoder: str | None = None
-    memory_bytes: int = 0
     cube: Cube | None = None
-    held: dict[str, int] = field(default_factory=dict)
+    boxes: Sequence[Box] | None = None
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
     selects: str = "X[{}]"
 
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, position: int) -> BlockRows:
+        index = self.indices[position]
+        if self.sizes is None or self.starts is None:
+            return BlockRows(index, None, None, None, {})
+        start, size = self.starts[position], self.sizes[position]
+        parts = {name: part.cut(start, start + size) for name, part in self.row_arrays.items()}
+        box = None if self.boxes is None else self.boxes[index]
+        return BlockRows(index, start, size, box, parts)
+
+    @cached_property
+    def row_arrays(self) -> dict[str, RowArray]:
+        """The parts that tasks read themselves."""
+        return {name: part for name, part in self.arrays.items() if isinstance(part, RowArray)}
+
+    @cached_property
+    def dask_arrays(self) -> dict[str, Any]:
+        """The parts that are Dask arrays."""
+        return {name: part for name, part in self.arrays.items() if name not in self.row_arrays}
+
+    @property
+    def held(self) -> dict[str, int]:
+        """Bytes of the parts in memory that are not Dask arrays, by their names."""
+        return {name: part.nbytes for name, part in self.row_arrays.items() if part.in_memory}
+
+    @property
+    def are_views(self) -> bool:
+        """Whether blocks are views of what is in memory already."""
+        return all(isinstance(part, RowArray) and part.in_memory for part in self.arrays.values())
+
+    @property
+    def in_process(self) -> bool:
+        """Whether rows are in a store in memory of this process, which workers cannot read."""
+        return any(part.in_process for part in self.row_arrays.values())
+
+    @property
+    def decoder(self) -> str | None:
+        """The decoder of the chunks of X, if it is a Zarr array."""
+        return getattr(self.arrays["X"], "decoder", None)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there are labels."""
+        return "y" in self.arrays
+
+    @property
+    def sparse(self) -> bool:
+        """Whether X is sparse."""
+        return is_sparse(self.arrays["X"])
+
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""
-        return len(self.specs)
+        return len(self.indices)
 
     @property
     def in_memory(self) -> bool:
@@ -247,14 +245,13 @@ class RowBlocks:
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
-        specs = self.specs
         return replace(
             self,
-            specs=specs.select(positions)
-            if isinstance(specs, StoredSpecs)
-            else tuple(specs[i] for i in positions),
+            arrays=self.row_arrays
+            | {name: array.blocks[positions] for name, array in self.dask_arrays.items()},
+            indices=[self.indices[i] for i in positions],
             sizes=None if self.sizes is None else tuple(self.sizes[i] for i in positions),
-            arrays={name: array.blocks[positions] for name, array in self.arrays.items()},
+            starts=None if self.starts is None else [self.starts[i] for i in positions],
         )
 
 
@@ -323,25 +320,18 @@ def row_blocks(
         metric="cosine" if options.unit_length else "euclidean",
     )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
-    arrays = _rechunked(opened.arrays, sizes)
-    held = {name: part.stored_bytes for name, part in opened.sources.items() if part.in_memory}
-    n_blocks = arrays["X"].numblocks[0] if sizes is None else len(sizes)
+    arrays = _rechunked(opened.parts, sizes)
     return RowBlocks(
         schema=schema,
-        specs=_specs(opened.sources, sizes, n_blocks),
-        sizes=sizes,
         arrays=arrays,
-        has_labels="y" in arrays or "y" in opened.sources,
-        sparse=opened.sparse,
+        indices=range(arrays["X"].numblocks[0] if sizes is None else len(sizes)),
+        sizes=sizes,
+        starts=None if sizes is None else _starts(sizes),
         stored_bytes=_stored_bytes(opened, sizes),
+        memory_bytes=_memory_bytes(opened.parts.values()),
         name=opened.name,
         columns=opened.columns,
-        are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
-        in_process=any(source.in_process for source in opened.sources.values()),
-        decoder=getattr(opened.X, "decoder", None),
-        memory_bytes=_graph_bytes(opened.arrays) + sum(held.values()),
-        held=held,
-        cut_bytes=_cut_bytes(opened.arrays.get("X"), sizes),
+        cut_bytes=_cut_bytes(opened.X, sizes),
         keys={
             name: clean_url(part)
             for name, part in (("y", y), ("sample_weight", sample_weight))
@@ -353,6 +343,10 @@ def row_blocks(
             named=isinstance(y, str) or isinstance(sample_weight, str),
         ),
     )
+
+
+def _starts(sizes: tuple[int, ...]) -> list[int]:
+    return [0, *itertools.accumulate(sizes[:-1])]
 
 
 def known_blocks(
@@ -417,7 +411,7 @@ def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:
 
 
 def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
-    if X is None or sizes is None:
+    if isinstance(X, RowArray) or sizes is None:
         return 0
     largest = max(X.chunks[0], default=0)
     return int(X.nbytes * largest / X.shape[0]) if largest > max(sizes, default=0) else 0
@@ -439,7 +433,7 @@ def _cube_blocks(
     limits = {"target": TARGET_BYTES, "memory": MEMORY_BYTES, "huge": HUGE_BYTES}
     opened = open_cube(X, y, sample_weight, options, **limits)
     sizes = tuple(map(len, opened.boxes))
-    starts = np.cumsum([0, *sizes]).tolist()
+    arrays = opened.arrays
     return RowBlocks(
         schema=BlockSchema(
             opened.n_features,
@@ -448,32 +442,26 @@ def _cube_blocks(
             text_labels=opened.text_labels,
             columns=opened.columns,
         ),
-        specs=tuple(
-            BlockSpec(index, opened.loaders(box), starts[index], len(box), box)
-            for index, box in enumerate(opened.boxes)
-        ),
+        arrays=opened.row_arrays() | arrays,
+        indices=range(len(sizes)),
         sizes=sizes,
-        arrays=opened.arrays,
-        has_labels=y is not None,
-        sparse=False,
+        starts=_starts(sizes),
         stored_bytes=opened.stored_bytes,
+        memory_bytes=opened.memory_bytes + _memory_bytes(arrays.values()),
         name=opened.name,
         columns=opened.columns,
-        are_views=opened.are_views,
-        in_process=opened.in_process,
-        memory_bytes=opened.memory_bytes + _graph_bytes(opened.arrays),
         cube=opened.cube,
+        boxes=opened.boxes,
     )
 
 
 def _without_reads(opened: OpenedData) -> OpenedData:
     """Return what has no rows with all parts in memory: there is nothing to be read."""
-    parts = {**opened.arrays, **opened.sources}
     empty = {
-        name: array_source(np.empty((0, *part.shape[1:]), part.dtype))
-        for name, part in parts.items()
+        name: MemoryRows(np.empty((0, *part.shape[1:]), part.dtype))
+        for name, part in opened.parts.items()
     }
-    return opened._replace(arrays={}, sources=empty)
+    return opened._replace(parts=empty)
 
 
 def _check_options(chunks: Any, on_invalid: Any) -> None:
@@ -508,24 +496,24 @@ def _block_sizes(
         return (0,)
     if chunk_rows is not None:
         return even_cut(int(X.shape[0]), chunk_rows)
-    if isinstance(X, Source):
-        if opened.sparse:
-            row_bytes = -(-X.stored_bytes // X.shape[0])
-        return _source_cut(X, row_bytes)
-    if opened.sparse:  # what a row takes is not known before it is read
+    sparse = is_sparse(X)
+    if isinstance(X, RowArray):
+        return _stored_sizes(X, -(-X.nbytes // X.shape[0]) if sparse else row_bytes)
+    if sparse:  # what a row takes is not known before it is read
         return tuple(X.chunks[0])
     return _row_chunks(X.chunks[0], row_bytes)
 
 
-def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
+def _stored_sizes(X: RowArray, row_bytes: int) -> tuple[int, ...]:
     if X.in_memory and X.shape[0] * row_bytes <= MEMORY_BYTES:
         return (X.shape[0],)
     least = _least_rows(X.shape[0])
+    target, huge = max(least, TARGET_BYTES // row_bytes), max(least, HUGE_BYTES // row_bytes)
     if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES and X.granularity >= least:
         # What is stored together is a block already; two at a time would be decoded into twice
         # the memory, and copied.
-        return X.cut(X.granularity)
-    return X.cut(max(least, TARGET_BYTES // row_bytes))
+        target = X.granularity
+    return X.block_sizes(target, huge)
 
 
 def _least_rows(n_rows: int) -> int:
@@ -552,16 +540,17 @@ def _row_chunks(chunks: tuple[int, ...], row_bytes: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str, Any]:
+def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str, Any]:
     """Give Dask arrays the row chunks of all parts, and X one chunk of columns."""
     if sizes is None:
-        X = arrays["X"]
+        X = parts["X"]
         # Not one more layer where the columns are one chunk already.
-        return (
-            arrays if X.numblocks[1] == 1 else {**arrays, "X": X.rechunk({1: -1}, method="tasks")}
-        )
+        return parts if X.numblocks[1] == 1 else {**parts, "X": X.rechunk({1: -1}, method="tasks")}
     aligned = {}
-    for name, array in arrays.items():
+    for name, array in parts.items():
+        if isinstance(array, RowArray):
+            aligned[name] = array
+            continue
         if np.isnan(array.shape[0]):
             raise InvalidInputError(
                 f"{name} has unknown chunk sizes but X has known ones, so their rows cannot be "
@@ -587,52 +576,41 @@ def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
             argument="chunks",
             remedy=f'{remedy}, or pass chunks="auto"',
         )
-    for name in opened.sources:
+    n_blocks = opened.X.numblocks[0]
+    for name, array in opened.parts.items():
+        if not isinstance(array, RowArray):
+            if array.numblocks[0] != n_blocks:
+                raise InvalidInputError(
+                    f"{name} has {array.numblocks[0]} blocks but X has {n_blocks}, of unknown "
+                    "sizes",
+                    argument=name,
+                    remedy="give both the same partitions",
+                )
+            continue
         raise InvalidInputError(
             f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired with "
             "its rows",
             argument="X",
             remedy=f"{remedy}, or pass {name} as a Dask collection with the same partitions",
         )
-    n_blocks = opened.arrays["X"].numblocks[0]
-    for name, array in opened.arrays.items():
-        if array.numblocks[0] != n_blocks:
-            raise InvalidInputError(
-                f"{name} has {array.numblocks[0]} blocks but X has {n_blocks}, of unknown sizes",
-                argument=name,
-                remedy="give both the same partitions",
-            )
 
 
-def _specs(
-    sources: dict[str, Source], sizes: tuple[int, ...] | None, n_blocks: int
-) -> Sequence[BlockSpec]:
-    if sizes is None:
-        return StoredSpecs({}, range(n_blocks), None)
-    stops = np.cumsum(sizes, dtype=np.int64)
-    bounds = np.array([stops - sizes, stops]).T
-    specs = StoredSpecs(sources, range(n_blocks), bounds)
-    # Rows in memory travel with the task that needs them, never all with each graph.
-    return tuple(specs) if any(source.in_memory for source in sources.values()) else specs
-
-
-def _graph_bytes(arrays: dict[str, Any]) -> int:
-    held = 0
+def _memory_bytes(parts: Iterable[Any]) -> int:
+    arrays = [part for part in parts if not isinstance(part, RowArray)]
     # `dask.array.from_array` puts blocks of an ndarray into the graph; X and y may share them.
-    layers = {
-        name: layer
-        for array in arrays.values()
-        for name, layer in array.dask.layers.items()
-        if layer.is_materialized()
-    }
-    for layer in layers.values():
-        if isinstance(next(iter(layer.values()), None), np.ndarray):
-            held += sum(getattr(block, "nbytes", 0) for block in layer.values())
-    return held
+    layers = dict(item for array in arrays for item in array.dask.layers.items())
+    held = [dict(layer) for layer in layers.values() if layer.is_materialized()]
+    return sum(
+        part.nbytes for part in parts if isinstance(part, RowArray) and part.in_memory
+    ) + sum(
+        getattr(block, "nbytes", 0)
+        for layer in held
+        if isinstance(next(iter(layer.values()), None), np.ndarray)
+        for block in layer.values()
+    )
 
 
 def _stored_bytes(opened: OpenedData, sizes: tuple[int, ...] | None) -> int | None:
-    if sizes is None or (opened.sparse and "X" in opened.arrays):
+    if sizes is None or (is_sparse(opened.X) and not isinstance(opened.X, RowArray)):
         return None
-    stored = sum(source.stored_bytes for source in opened.sources.values())
-    return int(stored + sum(array.nbytes for array in opened.arrays.values()))
+    return int(sum(part.nbytes for part in opened.parts.values()))

@@ -12,6 +12,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.typing import IndexArray
+from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cubes import Cube, Layout, is_xarray, layout_of
 from daskcoreset.inputs.dataframes import as_tasks
@@ -96,22 +97,48 @@ class OpenedCube(NamedTuple):
     columns: tuple[str, ...] | None
     name: str | None
 
-    def loaders(self, box: Box) -> dict[str, Loader]:
-        """Return the loaders of a block."""
+    def row_arrays(self) -> dict[str, RowArray]:
+        """Return the parts that tasks read themselves."""
         return {
-            name: box_loader(stack.variables, stack.planes, box, flat=name != "X")
+            name: BoxRows(stack, self.boxes, flat=name != "X")
             for name, stack in self.stacks.items()
         }
 
-    @property
-    def are_views(self) -> bool:
-        """Whether blocks are views of what is in memory already."""
-        return not self.arrays and all(stack.in_memory for stack in self.stacks.values())
 
-    @property
-    def in_process(self) -> bool:
-        """Whether rows are in a store that no other process sees."""
-        return any(stack.in_process for stack in self.stacks.values())
+class BoxRows(RowArray):
+    """Rows of variables, read block by block."""
+
+    def __init__(self, stack: Stacked, boxes: Sequence[Box], *, flat: bool) -> None:
+        self.stack, self.boxes, self.flat = stack, boxes, flat
+        self.starts = np.cumsum([0, *map(len, boxes)])
+        width = sum(
+            math.prod(one.sizes[dim] for dim in plane.feature_dims)
+            for one, plane in zip(stack.variables, stack.planes, strict=True)
+        )
+        n_rows = int(self.starts[-1])
+        self.shape = (n_rows,) if flat else (n_rows, width)
+        self.dtype = stack.variables[0].dtype
+        self.in_memory, self.in_process = stack.in_memory, stack.in_process
+
+    def cut(self, start: int, stop: int) -> RowArray:
+        """Return the rows of a block."""
+        box = self.boxes[int(np.searchsorted(self.starts, start, side="right")) - 1]
+        load = box_loader(self.stack.variables, self.stack.planes, box, flat=self.flat)
+        return _BoxRows(self, load, stop - start)
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.cut(rows.start, rows.stop)[0 : rows.stop - rows.start]
+
+
+class _BoxRows(RowArray):
+    """Rows of one block."""
+
+    def __init__(self, rows: BoxRows, load: Loader, size: int) -> None:
+        self.load, self.in_memory = load, rows.in_memory
+        self.shape, self.dtype = (size, *rows.shape[1:]), rows.dtype
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.load()
 
 
 def open_cube(

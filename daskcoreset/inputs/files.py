@@ -15,8 +15,9 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.inputs.arrays import MemoryRows, RowArray
 from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, read_clearly
-from daskcoreset.inputs.sources import Loader, Source, array_source
+from daskcoreset.inputs.sources import Loader, Source
 
 T = TypeVar("T")
 
@@ -72,13 +73,13 @@ def _remote_array(place: Place, name: str) -> Source:
     return file_source(place, layout)
 
 
-def memmap_source(array: np.memmap[Any, Any]) -> Source:
+def memmap_source(array: np.memmap[Any, Any]) -> RowArray:
     """Return a source whose tasks map the file again, or the array where that is impossible."""
     filename: Any = array.filename
     # What was written into a copy-on-write map is in memory only.
     usable = isinstance(filename, (str, os.PathLike)) and array.mode != "c" and array.size > 0
     if not usable or not Path(filename).is_file():
-        return array_source(np.asarray(array))
+        return MemoryRows(np.asarray(array))
     base: Any = array
     while isinstance(base.base, np.memmap):
         base = base.base
@@ -90,7 +91,7 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
     header = _npy_header(path, base.offset)
     loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
     take = partial(_mapped_at, loader, shape[0])
-    return Source(shape, dtype, loader, name=path, take=take)
+    return Source(shape, dtype, loader, name=path, taken=take)
 
 
 def _mapped_at(loader: Callable[[int, int], Loader], n_rows: int, rows: IndexArray) -> AnyArray:

@@ -22,12 +22,13 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.core.validation import a_type
+from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import ReadOptions, Rows, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.places import Place, clear_errors, is_glob
-from daskcoreset.inputs.sources import Source, import_reader
+from daskcoreset.inputs.sources import import_reader
 from daskcoreset.inputs.stamps import chunk_stamps, digest_of, stamps_of_files
 from daskcoreset.inputs.versioned import (
     Commit,
@@ -380,7 +381,7 @@ def _array_state(
     else:
         stamps = _stamps_by_commit(arrays, blocks, commit, before or {})
     parts = tuple(
-        SourcePart(block_name(i), stamp, partial(_rows_of_block, opened.sources, start, stop))
+        SourcePart(block_name(i), stamp, partial(_rows_of_block, opened.parts, start, stop))
         for i, ((start, stop), stamp) in enumerate(zip(blocks, stamps, strict=True))
     )
     return SourceState("array", name, parts, snapshot, dtypes, n_rows)
@@ -413,12 +414,12 @@ def block_name(number: int) -> str:
     return f"block-{number}"
 
 
-def _rows_of_block(sources: Mapping[str, Source], start: int, stop: int) -> tuple[Any, Any, Any]:
+def _rows_of_block(sources: Mapping[str, RowArray], start: int, stop: int) -> tuple[Any, Any, Any]:
     X, y, weights = (sources.get(name) for name in ("X", "y", "sample_weight"))
     return (
-        None if X is None else X.cut_out(start, stop),
-        None if y is None else y.cut_out(start, stop),
-        None if weights is None else weights.cut_out(start, stop),
+        None if X is None else X.cut(start, stop),
+        None if y is None else y.cut(start, stop),
+        None if weights is None else weights.cut(start, stop),
     )
 
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.inputs.arrays import near, stacked
 from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, read_clearly
-from daskcoreset.inputs.sources import Source, import_reader, near, stacked
+from daskcoreset.inputs.sources import Source, import_reader
 from daskcoreset.inputs.stored import filled_regions
 
 
@@ -144,7 +145,7 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
         granularity,
         name=name,
         in_process=place.in_process,
-        take=partial(_hdf5_rows_at, *known),
+        taken=partial(_hdf5_rows_at, *known),
     )
 
 

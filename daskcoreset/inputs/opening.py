@@ -1,4 +1,4 @@
-"""One array-like argument as a Dask array or a `Source`."""
+"""One array-like argument as a Dask array or a row array."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidType
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real, without_mask
+from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray, SparseRows, StoredRows
 from daskcoreset.inputs.containers import (
     JoinedArrays,
     check_no_dataset,
@@ -27,17 +28,8 @@ from daskcoreset.inputs.files import memmap_source
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
 from daskcoreset.inputs.packed import packed_remark
-from daskcoreset.inputs.sources import (
-    Source,
-    array_source,
-    concatenated_source,
-    indexed_source,
-    sparse_source,
-)
 from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
 from daskcoreset.inputs.zarr_stores import (
-    decoder_of,
-    is_in_process,
     is_store,
     name_of_array,
     with_zarrs,
@@ -53,12 +45,7 @@ class OpenedData(NamedTuple):
 
     Attributes
     ----------
-    arrays : dict of str to dask.array.Array
-        The parts that are Dask collections.
-    sources : dict of str to Source
-        All others.
-    sparse : bool
-        Whether X is sparse.
+    parts : dict of str to RowArray or dask.array.Array
     columns : tuple of str or None
         Names of the features.
     name : str or None
@@ -67,9 +54,7 @@ class OpenedData(NamedTuple):
         Warnings for the user.
     """
 
-    arrays: dict[str, Any]
-    sources: dict[str, Source]
-    sparse: bool
+    parts: dict[str, Any]
     columns: tuple[str, ...] | None
     name: str | None
     remarks: tuple[str, ...] = ()
@@ -77,13 +62,13 @@ class OpenedData(NamedTuple):
     @property
     def text_labels(self) -> bool | None:
         """Whether y holds text or objects, and not numbers. None without y."""
-        y = self.arrays.get("y", self.sources.get("y"))
+        y = self.parts.get("y")
         return None if y is None else np.dtype(y.dtype).kind not in "biuf"
 
     @property
     def X(self) -> Any:  # noqa: N802 - the name of the argument
         """The rows."""
-        return self.arrays["X"] if "X" in self.arrays else self.sources["X"]
+        return self.parts["X"]
 
 
 def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -> OpenedData:
@@ -145,31 +130,28 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
         # A list may hold labels as well as paths.
         _check_part(part, name, named=isinstance(keys.get(name), (str, os.PathLike)))
     _check_lengths(parts, allow_empty=allow_empty)
-    sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
-    arrays = {name: part for name, part in parts.items() if name not in sources}
     columns, data_name = members.columns, members.name
     # The name of a Dask array is a hash, which does not identify its data.
-    if (source := sources.get("X")) is not None:
-        columns, data_name = columns or source.columns, source.name or data_name
+    if isinstance(X := parts["X"], RowArray):
+        columns, data_name = columns or X.columns, X.name or data_name
     if data_name is not None:
         data_name = clean_url(data_name)
-    return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name, remarks)
+    return OpenedData(parts, columns, data_name, remarks)
 
 
 # --- one part ----------------------------------------------------------------------------
 
 
-def _opened_rows(rows: JoinedArrays, missing_chunks: MissingChunks) -> Source:
-    sources = [_opened(array, rows.argument, missing_chunks) for array in rows.arrays]
-    return concatenated_source(sources, rows.names, rows.argument)
+def _opened_rows(rows: JoinedArrays, missing_chunks: MissingChunks) -> RowArray:
+    arrays = [_opened(array, rows.argument, missing_chunks) for array in rows.arrays]
+    return JoinedRows.of(arrays, rows.names, rows.argument)
 
 
 def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
-    if isinstance(part, Source) or _is_dask_array(part):
-        part = as_tasks(part)
-        return part if isinstance(part, Source) else with_stored_in_graph(part, missing_chunks)
+    if _is_dask_array(part):
+        return with_stored_in_graph(as_tasks(part), missing_chunks)
     if module == "xarray":
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
@@ -181,11 +163,13 @@ def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     return _open_memory(part, name)
 
 
-def _open_memory(part: Any, name: str) -> Source:
+def _open_memory(part: Any, name: str) -> RowArray:
+    if isinstance(part, RowArray):
+        return part
     if hasattr(part, "iloc"):
         return frame_source(part)
     if hasattr(part, "tocsr"):
-        return sparse_source(part)
+        return SparseRows(part)
     if isinstance(part, np.memmap):
         return memmap_source(part)
     if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
@@ -193,9 +177,9 @@ def _open_memory(part: Any, name: str) -> Source:
             f"{name} is {a_type(part)}", argument=name, remedy=f"pass {name}.coreset()"
         )
     if isinstance(part, (np.ndarray, list, tuple)) or _is_foreign(part):
-        return array_source(_as_array(part, name))
+        return MemoryRows(_as_array(part, name))
     if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
-        return indexed_source(part)
+        return StoredRows(part)
     if isinstance(part, Iterator):
         raise InvalidTypeError(
             f"{name} is {a_type(part)}",
@@ -230,7 +214,7 @@ def _as_array(part: Any, name: str) -> AnyArray:
         ) from error
 
 
-def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
+def _open_zarr(array: Any, missing_chunks: MissingChunks) -> RowArray:
     granularity = 1
     if array.ndim:
         inner, outer = array.chunks, array.shards or array.chunks
@@ -238,14 +222,8 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
         granularity = int((outer if whole else inner)[0])
     stored = StoredArray.of(array, missing_chunks)
     # Last, for another array than that which was passed is read.
-    array = with_zarrs(stored.array)
-    stored = replace(stored, array=array)
-    source = indexed_source(stored, granularity=granularity, name=name_of_array(array))
-    return replace(
-        source,
-        in_process=is_in_process(array),
-        decoder=decoder_of(array),
-    )
+    stored = replace(stored, array=with_zarrs(stored.array))
+    return StoredRows(stored, granularity=granularity, name=name_of_array(stored.array))
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
@@ -267,7 +245,7 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     stored = part.encoding.get("shards") or part.encoding.get("chunks")
     stored = stored or part.encoding.get("chunksizes")
     granularity = int(stored[0]) if stored and len(stored) == part.ndim else 1
-    return indexed_source(part, granularity=granularity, name=_xarray_name(part))
+    return StoredRows(part, granularity=granularity, name=_xarray_name(part))
 
 
 def _xarray_name(part: Any) -> str | None:
@@ -295,10 +273,10 @@ def _is_dask_array(part: Any) -> bool:
     return hasattr(part, "__dask_graph__") and hasattr(type(part), "numblocks")
 
 
-def _is_sparse(part: Any) -> bool:
-    """Whether the rows are SciPy sparse."""
-    if isinstance(part, Source):
-        return part.sparse_bytes is not None
+def is_sparse(part: Any) -> bool:
+    """Whether rows are SciPy sparse."""
+    if isinstance(part, RowArray):
+        return part.sparse
     from dask.array.utils import meta_from_array
 
     return hasattr(meta_from_array(part), "tocsr")
@@ -330,7 +308,7 @@ def _check_part(part: Any, name: str, *, named: bool) -> None:
             argument=name,
             remedy=f"pass a vector, for example {name}.ravel()",
         )
-    if name != "X" and _is_sparse(part):
+    if name != "X" and is_sparse(part):
         raise InvalidTypeError(
             f"{name} is sparse",
             argument=name,

@@ -312,7 +312,7 @@ def with_vectors(X: Any) -> Any:
     import pandas as pd
 
     expanded = table.table(table.features)
-    rows = expanded.loader(0, expanded.shape[0])()
+    rows = expanded[0 : len(expanded)]
     return pd.DataFrame(rows, columns=list(expanded.columns))
 
 

@@ -11,12 +11,12 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.containers import opened_container
 from daskcoreset.inputs.cubes import dims_of_cube
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import ReadOptions, check_columns, select_columns
 from daskcoreset.inputs.parquet import ArrowTable
-from daskcoreset.inputs.sources import Source
 
 
 def pick_rows(X: Any, indices: IndexArray) -> Any:
@@ -62,7 +62,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
             return _of_table(container, indices, options.columns)
     part = open_all(X, None, None).X
     rows, order = np.unique(indices, return_inverse=True)
-    if not isinstance(part, Source):
+    if not isinstance(part, RowArray):
         if np.isnan(part.shape[0]):
             raise InvalidInputError(
                 "X has unknown chunk sizes, so that no row has a number before all are read",
@@ -72,7 +72,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
         _check(rows, part.shape[0])
         return part[rows].compute()[order]
     _check(rows, part.shape[0])
-    return part.rows_at(rows)[order]
+    return part.take(rows)[order]
 
 
 def _how_to_select(cube: Any, dims: list[str] | None) -> str:

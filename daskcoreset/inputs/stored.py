@@ -31,7 +31,7 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.places import Layout, check_seen, here
-from daskcoreset.inputs.zarr_stores import name_of_array
+from daskcoreset.inputs.zarr_stores import decoder_of, is_in_process, name_of_array
 
 # Openings whose metadata this process has seen: of these none are read again.
 _seen: set[str] = set()
@@ -96,6 +96,16 @@ class StoredArray:
         """As stored."""
         dtype: np.dtype[Any] = np.dtype(self.array.dtype)
         return dtype
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the store is in the memory of this process, so that no worker reads it."""
+        return is_in_process(self.array)
+
+    @property
+    def decoder(self) -> str:
+        """What decodes the chunks."""
+        return decoder_of(self.array)
 
     @property
     def oindex(self) -> _Indexed:

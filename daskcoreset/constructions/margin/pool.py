@@ -171,12 +171,12 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
     refuse_cube("active learning", X)
     blocks = row_blocks(X, y, sample_weight, **options)
     read = map_reduce(blocks, _weigh, or_)
-    usable = [read.value[spec.block_index] for spec in blocks.specs]
+    usable = [read.value[index] for index in blocks.indices]
     weights = np.array([weight for weight, _ in usable])
     if not weights.sum():
         raise InvalidInputError(
             "no row of X can be asked for: all are invalid or have sample_weight zero",
             remedy="pass at least one usable row",
         )
-    sizes = np.array([read.sizes[spec.block_index] for spec in blocks.specs], dtype=np.int64)
+    sizes = np.array([read.sizes[index] for index in blocks.indices], dtype=np.int64)
     return Pool(blocks, sizes, weights, sum(n_rows for _, n_rows in usable))

@@ -315,7 +315,7 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
 
     def read(i: int) -> BlockResults[WeightedPoints]:
         # What no Dask array holds is read by this process, and not by a cluster.
-        engine = Engine(blocks.select([i]), lazy=bool(blocks.arrays))
+        engine = Engine(blocks.select([i]), lazy=bool(blocks.dask_arrays))
         results: BlockResults[WeightedPoints] = engine.compute(engine.read(reduction))
         return results
 

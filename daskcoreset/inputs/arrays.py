@@ -1,0 +1,342 @@
+"""Row arrays: rows in memory or in a store, read as slices by the tasks that need them."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.validation import without_mask
+from daskcoreset.inputs.places import read_clearly
+from daskcoreset.inputs.zarr_stores import damaged_chunk
+
+# Rows that lie further apart are read by themselves, and no more than so many bytes at once.
+_GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
+
+# Rows that are not stored in chunks are kept together up to this size.
+_PIECE_BYTES = 4 * 2**20
+
+# A list of more blocks takes gigabytes, and minutes, before the first is read.
+_MAX_BLOCKS = 10**7
+
+
+class RowArray(ABC):
+    """Rows that a task reads as a slice. Picklable, and nothing is open in it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n, d)``, or ``(n,)`` for labels and weights.
+    dtype : numpy.dtype
+        As stored.
+    granularity : int
+        Rows that are stored together: automatic blocks are whole multiples of it.
+    pieces : tuple of int or None
+        The same if the numbers of rows differ.
+    name : str or None
+        Origin of the rows, for the provenance.
+    columns : tuple of str or None
+        Names of the features.
+    in_memory, sparse : bool
+    in_process : bool
+        Whether rows are stored in the memory of this process, so that workers cannot read them.
+    decoder : str or None
+        Decoder of the chunks of a Zarr array.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    granularity: int = 1
+    pieces: tuple[int, ...] | None = None
+    name: str | None = None
+    columns: tuple[str, ...] | None = None
+    in_memory: bool = False
+    sparse: bool = False
+    in_process: bool = False
+    decoder: str | None = None
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> Any:
+        """Return rows ``start:stop``, an ndarray or CSR."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a dense row."""
+        return max(1, self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows once decoded."""
+        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+    def cut(self, start: int, stop: int) -> RowArray:
+        """Return some rows as an array that pickles without the others."""
+        return RowRange(self, start, stop)
+
+    def take(self, rows: IndexArray) -> Any:
+        """Return rows by increasing numbers. Rows that lie near are read together."""
+        if not len(rows):
+            return self[0:1][:0]
+        if self.in_memory:
+            groups = [rows]
+        elif self.pieces is not None:
+            owner = np.searchsorted(np.cumsum(self.pieces), rows, side="right")
+            groups = np.split(rows, np.flatnonzero(np.diff(owner)) + 1)
+        else:
+            chunked = self.granularity > 1 or self.decoder is not None
+            groups = near(rows, self.row_bytes, self.granularity if chunked else None)
+        return stacked([self[int(own[0]) : int(own[-1]) + 1][own - own[0]] for own in groups])
+
+    def block_sizes(self, rows: int, most: int | None = None) -> tuple[int, ...]:
+        """Cut the rows into blocks of about `rows` rows, of whole pieces.
+
+        A piece of more than `most` rows is split, though each part decodes the whole piece.
+        """
+        whole = max(self.granularity, rows // self.granularity * self.granularity)
+        pieces = even_cut(self.shape[0], whole) if self.pieces is None else self.pieces
+        sizes: list[int] = []
+        for piece in pieces:
+            if most is not None and piece > most:
+                parts = -(-piece // most)
+                sizes += [piece // parts + (i < piece % parts) for i in range(parts)]
+            elif self.pieces is not None and sizes and sizes[-1] + piece <= rows:
+                sizes[-1] += piece
+            else:
+                sizes.append(piece)
+        return tuple(sizes)
+
+
+def near(rows: IndexArray, row_bytes: int, chunk: int | None) -> list[IndexArray]:
+    """Cut increasing row numbers into groups that are read together.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+    row_bytes : int
+    chunk : int or None
+        Rows of a chunk, which is read as a whole. None if rows lie one after another.
+
+    Examples
+    --------
+    >>> rows = np.array([0, 1, 5, 9])
+    >>> [own.tolist() for own in near(rows, 2**19, None)]
+    [[0, 1], [5], [9]]
+    >>> [own.tolist() for own in near(rows, 2**19, 5)]
+    [[0, 1], [5, 9]]
+    """
+    apart = np.diff(rows) * row_bytes > _GAP_BYTES if chunk is None else False
+    together = max(1, _RANGE_BYTES // row_bytes) if chunk is None else chunk
+    return np.split(rows, np.flatnonzero(apart | (np.diff(rows // together) > 0)) + 1)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return rows that follow one another, dense or sparse."""
+    if len(parts) == 1:
+        return parts[0]
+    if hasattr(parts[0], "tocsr"):
+        import scipy.sparse as sp
+
+        return sp.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
+    """Cut `n_rows` into blocks of exactly `rows`, the last one of the rest.
+
+    Examples
+    --------
+    >>> even_cut(10, 4)
+    (4, 4, 2)
+    """
+    full, remainder = divmod(n_rows, rows)
+    if full > _MAX_BLOCKS:
+        raise InvalidInputError(
+            f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks",
+            argument="X",
+            remedy="pass larger chunks, or check the shape in the store",
+        )
+    return (rows,) * full + ((remainder,) if remainder else ())
+
+
+class RowRange(RowArray):
+    """Some rows of an array that is not in memory."""
+
+    def __init__(self, array: RowArray, start: int, stop: int) -> None:
+        self.array, self.start = array, start
+        self.shape, self.dtype = (stop - start, *array.shape[1:]), array.dtype
+        self.granularity, self.name, self.columns = array.granularity, array.name, array.columns
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.array[self.start + rows.start : self.start + rows.stop]
+
+
+class MemoryRows(RowArray):
+    """Rows of an ndarray. Slices are views."""
+
+    in_memory = True
+
+    def __init__(self, array: AnyArray) -> None:
+        self.array = array
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        return self.array[rows]
+
+    def cut(self, start: int, stop: int) -> RowArray:
+        """Return a view."""
+        return MemoryRows(self.array[start:stop])
+
+
+class SparseRows(RowArray):
+    """Rows of a SciPy sparse matrix. Slices are views of CSR arrays."""
+
+    in_memory = sparse = True
+
+    def __init__(self, matrix: Any) -> None:
+        self.csr = matrix.tocsr()  # itself, where it is CSR already
+        self.shape, self.dtype = self.csr.shape, self.csr.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers that are stored."""
+        return int(self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes)
+
+    def __getitem__(self, rows: slice) -> Any:
+        import scipy.sparse as sp
+
+        csr = self.csr
+        starts = csr.indptr[rows.start : rows.stop + 1]
+        stored = slice(int(starts[0]), int(starts[-1]))
+        parts = csr.data[stored], csr.indices[stored], starts - starts[0]
+        return sp.csr_array(parts, shape=(len(starts) - 1, csr.shape[1]))
+
+    def cut(self, start: int, stop: int) -> RowArray:
+        """Return a view."""
+        return SparseRows(self[start:stop])
+
+
+class StoredRows(RowArray):
+    """Rows of an array with shape, dtype and slices: Zarr, xarray, or a class of the user's."""
+
+    def __init__(self, array: Any, *, granularity: int = 1, name: str | None = None) -> None:
+        self.array = array
+        self.shape = tuple(int(length) for length in array.shape)
+        self.dtype = np.dtype(array.dtype)
+        if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
+            self.dtype = array[:0].dtype
+        self.granularity, self.name = max(1, granularity), name
+        self.in_process = getattr(array, "in_process", False)
+        self.decoder = getattr(array, "decoder", None)
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        def what() -> str:
+            where = "" if self.name is None else f" of {self.name!r}"
+            damaged = damaged_chunk(self.array, rows.start, rows.stop)
+            return f"{damaged}rows {rows.start} to {rows.stop}{where}"
+
+        return read_clearly(what, lambda: np.asarray(without_mask(self.array[rows])))
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedRows(RowArray):
+    """Rows of several arrays of one kind, one after the other."""
+
+    arrays: Sequence[RowArray]
+
+    @classmethod
+    def of(cls, arrays: Sequence[RowArray], names: Sequence[str], argument: str) -> JoinedRows:
+        """Join the arrays of files, which were passed as `argument`."""
+        first = arrays[0]
+        for array, name in zip(arrays, names, strict=True):
+            for what, one, other in (
+                ("shape", array.shape[1:], first.shape[1:]),
+                ("dtype", array.dtype, first.dtype),
+            ):
+                if one != other:
+                    raise InvalidInputError(
+                        f"{argument} has files that differ: {name!r} has rows of {what} {one}, "
+                        f"and {names[0]!r} of {other}",
+                        argument=argument,
+                        remedy="pass files of one kind",
+                    )
+        return cls(arrays)
+
+    @cached_property
+    def _starts(self) -> IndexArray:
+        return np.cumsum([0, *map(len, self.arrays)], dtype=np.int64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Rows of all arrays, and columns."""
+        return (int(self._starts[-1]), *self.arrays[0].shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """As stored."""
+        return self.arrays[0].dtype
+
+    @cached_property
+    def pieces(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Rows that are stored together."""
+        return tuple(itertools.chain.from_iterable(map(_pieces_of, self.arrays)))
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features."""
+        return self.arrays[0].columns
+
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        """Whether all arrays are in memory."""
+        return all(array.in_memory for array in self.arrays)
+
+    @property
+    def in_process(self) -> bool:  # type: ignore[override]
+        """Whether workers cannot read some array."""
+        return any(array.in_process for array in self.arrays)
+
+    @property
+    def decoder(self) -> str | None:  # type: ignore[override]
+        """Decoder of the chunks of the first array."""
+        return self.arrays[0].decoder
+
+    def __getitem__(self, rows: slice) -> Any:
+        return stacked([own[0 : len(own)] for own in self.cut(rows.start, rows.stop).arrays])
+
+    def cut(self, start: int, stop: int) -> JoinedRows:
+        """Return some rows, without the files that have none of them."""
+        parts = [
+            array.cut(max(0, start - begin), min(len(array), stop - begin))
+            for array, begin in zip(self.arrays, self._starts.tolist(), strict=False)
+            if begin < stop and begin + len(array) > start
+        ]
+        return JoinedRows(parts or [self.arrays[0].cut(0, 0)])
+
+    def take(self, rows: IndexArray) -> Any:
+        """Return rows by increasing numbers."""
+        owners = np.searchsorted(self._starts, rows, side="right") - 1
+        return stacked(
+            [self.arrays[i].take(rows[owners == i] - self._starts[i]) for i in np.unique(owners)]
+        )
+
+
+def _pieces_of(array: RowArray) -> tuple[int, ...]:
+    if array.pieces is not None:
+        return array.pieces
+    rows = array.granularity if array.granularity > 1 else max(1, _PIECE_BYTES // array.row_bytes)
+    return even_cut(array.shape[0], rows)
