@@ -403,6 +403,16 @@ def read_leaf(
     )
 
 
+def check_numbers(uid: int, rows: int) -> None:
+    """Check that the rows of a leaf can be numbered."""
+    if rows >> ROW_BITS or uid >> (63 - ROW_BITS):
+        raise InvalidInputError(
+            f"leaf {uid} with {rows} rows is more than a tree can number",
+            argument="leaf",
+            remedy="split it into several leaves, or start another tree",
+        )
+
+
 def number_of(name: str) -> int:
     """Return the number that addresses the random numbers of a leaf by its name."""
     return int.from_bytes(

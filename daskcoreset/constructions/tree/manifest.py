@@ -13,106 +13,16 @@ from daskcoreset.constructions.tree.leaves import Leaf, LeafTable, time_text
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Head, Members, Place, link_of
 from daskcoreset.constructions.tree.shape import Part, shape_by_keys, shape_of
+from daskcoreset.constructions.tree.source import SourceRecord
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import a_type
-from daskcoreset.inputs.followed import FollowOptions, SourceState
 
 _MANIFEST = "coreset-tree-manifest"
 
 _NODE = "coreset-tree-node"
 
 _REMEDY = "restore the tree from a copy"
-
-
-@dataclass(frozen=True)
-class SourceRecord:
-    """The source as it was when it was last looked at, and how it is read.
-
-    Attributes
-    ----------
-    kind, name : str
-        As in `SourceState`.
-    options : mapping
-        ``FollowOptions.record``: a source is followed in one way. Of an array also its dtypes.
-    keep : int or None
-        Versions of the tree that are kept. None for all.
-    mark : str or None
-        Snapshot or version of the source.
-    stamps : mapping of str to str
-        Stamps of the parts, by the names of their leaves.
-    """
-
-    kind: str
-    name: str
-    options: Mapping[str, Any]
-    keep: int | None = None
-    mark: str | None = None
-    stamps: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any] | None) -> SourceRecord | None:
-        """Return the record of `to_json`. None if the tree follows nothing."""
-        if values is None:
-            return None
-        return cls(**values)
-
-    def check(self, where: str, state: SourceState, options: FollowOptions) -> None:
-        """Check that a state is one of the same source, opened in the same way.
-
-        Raises
-        ------
-        InvalidInputError
-            It is another source. The error names both.
-        """
-        remedy = "pass that, or another path for a view of this one"
-        if (state.kind, state.name) != (self.kind, self.name):
-            raise InvalidInputError(
-                f"source is {state.name!r} ({state.kind}), and {where} follows {self.name!r} "
-                f"({self.kind})",
-                argument="source",
-                remedy=remedy,
-            )
-        for name, value in options.record.items():
-            if (known := self.options[name]) != value:
-                raise InvalidInputError(
-                    f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}",
-                    argument=name,
-                    remedy=remedy,
-                )
-        self._check_dtypes(where, state)
-        names = {part.name for part in state.parts}
-        if self.stamps and names.isdisjoint(self.stamps):
-            listed = state.name == "a list of files" and names
-            if listed:
-                raise InvalidInputError(
-                    f"source lists {min(names)!r} and no file that {where} follows, such as "
-                    f"{min(self.stamps)!r}",
-                    argument="source",
-                    remedy=remedy,
-                )
-
-    @staticmethod
-    def options_of(state: SourceState, options: FollowOptions) -> dict[str, Any]:
-        """Return what is remembered of how a source is read."""
-        return {**options.record, "dtypes": dict(state.dtypes)}
-
-    def _check_dtypes(self, where: str, state: SourceState) -> None:
-        """Refuse an array that was rewritten with another dtype, whatever its rows count as."""
-        known: Mapping[str, str] = self.options["dtypes"]
-        for name, dtype in state.dtypes.items():
-            before = known.get(name, dtype)
-            if dtype != before:
-                raise InvalidInputError(
-                    f"{name} is {dtype}, and {where} follows {self.name!r} with {before}; the "
-                    "view is as it was",
-                    argument=name,
-                    remedy=f"write the array with {before}, or follow it from another path",
-                )
 
 
 @dataclass(frozen=True)
@@ -201,7 +111,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        source = {} if self.source is None else {"source": self.source.to_json()}
+        source = {} if self.source is None else {"source": asdict(self.source)}
         return {
             **source,
             "entries": [list(astuple(leaf)) for leaf in self.leaves],
@@ -223,7 +133,7 @@ class Manifest:
             dict(values["digests"]),
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
-            SourceRecord.from_json(values.get("source")),
+            SourceRecord(**values["source"]) if "source" in values else None,
         )
 
     def to_write(self, made: Mapping[str, WeightedPoints]) -> tuple[Manifest, Members]:

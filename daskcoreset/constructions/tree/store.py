@@ -15,9 +15,15 @@ import numpy as np
 from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing, SourceView
+from daskcoreset.constructions.tree.follow import Refresh, refresh
 from daskcoreset.constructions.tree.job import Asked, Settings
-from daskcoreset.constructions.tree.leaves import ROW_BITS, Leaf, LeafTable, read_leaf
+from daskcoreset.constructions.tree.leaves import (
+    ROW_BITS,
+    Leaf,
+    LeafTable,
+    check_numbers,
+    read_leaf,
+)
 from daskcoreset.constructions.tree.manifest import Manifest, Needed, write_version
 from daskcoreset.constructions.tree.places import (
     Head,
@@ -30,6 +36,7 @@ from daskcoreset.constructions.tree.places import (
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
+from daskcoreset.constructions.tree.source import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
@@ -38,7 +45,6 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
-from daskcoreset.execution.progress import count_reads
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.storage.zarr_places import Location
 
@@ -367,7 +373,7 @@ class CoresetTree:
         place = place_at("path", path, _LAYOUT, storage_options)
         for turn in range(_N_TURNS):
             if place.is_free():
-                view.refuse_among_data(place)
+                view.refuse_inside(place.path, place.name)
                 tree = cls._begun(asked, place, view)
             else:
                 tree = cls._reopened(asked, place, view, may_replace=not turn)
@@ -446,10 +452,8 @@ class CoresetTree:
         """
         check_flag("allow_shrink", allow_shrink)
         manifest, view = self._kept.value
-        if source is not None and view is not None:
-            view = view.at(source)
-        elif source is not None and manifest.source is not None:
-            view = SourceView.again(source, manifest.source)
+        if source is not None and manifest.source is not None:
+            view = SourceView.again(source, manifest.source, view)
         if view is None:
             what = (
                 "follows no source" if manifest.source is None else "was opened without its source"
@@ -458,15 +462,14 @@ class CoresetTree:
                 f"the tree {what}", remedy="open the view with CoresetTree.follow(source, path)"
             )
         manifest.check_current()
-        state, record = view.look(manifest)
-        plan = Plan.of(manifest, state, record, allow_shrink=allow_shrink)
-        if plan.is_done(manifest):
-            done = Refresh(self.version, n_leaves=len(self.leaves))
-        else:
-            commit = partial(self._commit, view=view)
-            work = Refreshing(self._settings, manifest, plan, commit)
-            with count_reads(progress, len(plan.to_read), unit="leaf") as advance:
-                done = work.run(advance)
+        done = refresh(
+            self._settings,
+            manifest,
+            view,
+            partial(self._commit, view=view),
+            allow_shrink=allow_shrink,
+            progress=progress,
+        )
         self._kept.value = self._kept.value._replace(view=view)
         self.last_refresh = done
         return done
@@ -638,12 +641,7 @@ class CoresetTree:
             unit_length=manifest.schema is not None and manifest.schema.unit_length,
             progress=progress,
         )
-        if read.rows >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
-            raise InvalidInputError(
-                f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number",
-                argument="leaf",
-                remedy="split it into several leaves, or start another tree",
-            )
+        check_numbers(leaf.uid, read.rows)
         known = manifest.schema and manifest.schema.followed_by(read.schema)
         points, schema = (known or read.schema).fit(read.points)
         points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))

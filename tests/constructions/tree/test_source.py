@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from daskcoreset import CoresetTree, open_rows
-from daskcoreset.inputs.followed import time_in_name
+from daskcoreset.constructions.tree.source import time_in_name
 from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")

@@ -1,0 +1,281 @@
+"""Refreshes of a view, a tree that follows a source: an edit of leaves, written as one commit.
+
+A leaf of such a tree is named after its part, and so are its random numbers. Its node is named
+after its coreset, bit by bit, and the shape is one of the names of all leaves. So nothing depends
+on when a part came, or on what was there before it: after any history the tree has the bits of one
+that is made from the present source.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.leaves import (
+    ROW_BITS,
+    Leaf,
+    LeafRows,
+    LeafTable,
+    check_numbers,
+    content_digest,
+    number_of,
+    read_leaf,
+)
+from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.source import Look, Part, SourceRecord, SourceView
+from daskcoreset.core.deadline import check_time
+from daskcoreset.core.errors import CoresetError, InvalidInputError
+from daskcoreset.core.points import WeightedPoints, to_arrays
+from daskcoreset.execution.progress import count_reads
+
+# Leaves that are read at a time: each holds a block, and on a cluster waits for its workers.
+_MAX_THREADS = 8
+
+# Bytes of coresets of leaves after which they are committed, while others are still to be read: so
+# many are held in memory, and no more is read again after a crash.
+BATCH_BYTES = 256 * 2**20
+
+Commit: TypeAlias = Callable[[Manifest, dict[str, WeightedPoints]], Manifest]
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """The result of `CoresetTree.refresh`.
+
+    Attributes
+    ----------
+    version : int
+        Version of the tree. Unchanged if nothing was new.
+    read : tuple of str
+        Leaves whose parts were read.
+    added, changed, removed : tuple of str
+        Leaves that are new, that hold other rows, and that are gone. A part that was written again
+        with the same rows is read, and its leaf is not changed.
+    n_leaves : int
+        Number of leaves of the tree.
+    rows, nbytes : int
+        Rows that were read, and their decoded bytes.
+    """
+
+    version: int
+    read: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    n_leaves: int = 0
+    rows: int = 0
+    nbytes: int = 0
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{len(getattr(self, name)):,} {name}" for name in ("added", "changed", "removed")
+        )
+        return (
+            f"Refresh(version {self.version}: {len(self.read):,} of {self.n_leaves:,} leaves read, "
+            f"{self.rows:,} rows, {self.nbytes:,} bytes; {counts})"
+        )
+
+    def __bool__(self) -> bool:
+        """Whether any leaf came, changed or went."""
+        return bool(self.added or self.changed or self.removed)
+
+
+def refresh(
+    settings: Settings,
+    manifest: Manifest,
+    view: SourceView,
+    commit: Commit,
+    *,
+    allow_shrink: bool,
+    progress: bool | None,
+) -> Refresh:
+    """Read the parts of a source that are new or changed, and commit them.
+
+    Parameters
+    ----------
+    settings : Settings
+    manifest : Manifest
+        The present tree.
+    view : SourceView
+    commit : callable
+        ``commit(changed, made)`` writes a version, and returns it.
+    allow_shrink : bool
+    progress : bool or None
+
+    Raises
+    ------
+    InvalidInputError
+        The source is not the one that the tree follows, has shrunk, or a part does not fit.
+    """
+    where, before = manifest.place.name, manifest.source
+    look = view.look(before)
+    if before is not None:
+        before.check(where, look.record)
+    elif manifest.next_uid:
+        raise InvalidInputError(
+            f"{where} is a tree that does not follow a source",
+            argument="path",
+            remedy="choose another path",
+        )
+    removed = tuple(leaf.name for leaf in manifest.leaves if leaf.name not in look.record.stamps)
+    if removed and not allow_shrink:
+        _refuse_shrunk(manifest, look, removed)
+    known = {} if before is None else before.stamps
+    to_read = [
+        part for part in look.parts if part.stamp is None or known.get(part.name) != part.stamp
+    ]
+    edit, nodes = _Edit(manifest), {leaf.name: leaf.node for leaf in manifest.leaves}
+    with count_reads(progress, len(to_read), unit="leaf") as advance:
+        for part, rows in _read(to_read, settings, edit.check):
+            with _naming(part.name):
+                edit.put(part, rows)
+            advance(1)
+            if edit.held > BATCH_BYTES:
+                edit.commit(commit, edit.so_far(look.record, removed))
+    edit.commit(commit, look.record)
+    new = {leaf.name: leaf.node for leaf in edit.manifest.leaves}
+    return Refresh(
+        edit.manifest.version,
+        tuple(part.name for part in to_read),
+        tuple(name for name in new if name not in nodes),
+        tuple(name for name in new if nodes.get(name, new[name]) != new[name]),
+        removed,
+        len(new),
+        edit.rows,
+        edit.nbytes,
+    )
+
+
+def _refuse_shrunk(manifest: Manifest, look: Look, removed: Sequence[str]) -> None:
+    leaves, name, problem = manifest.leaves, look.record.name, ""
+    if look.n_rows is not None:
+        # Rows of larger chunks are in fewer leaves, and none is gone.
+        offsets = {leaf: leaves.offsets[leaves.position(leaf)] for leaf in removed}
+        if gone := [leaf for leaf, offset in offsets.items() if offset >= look.n_rows]:
+            problem = (
+                f"source {name!r} ends before row {offsets[gone[0]]:,}, where leaf {gone[0]!r} "
+                f"begins: it has shrunk below {len(gone)} of the {len(leaves)} leaves"
+            )
+    elif len(removed) == len(leaves):
+        problem = (
+            f"source {name!r} has no file that {manifest.place.name} follows, such as "
+            f"{removed[0]!r}"
+        )
+    if problem:
+        raise InvalidInputError(
+            problem,
+            argument="source",
+            remedy="check that its disk is there. If it is meant, pass allow_shrink=True. The view "
+            "is as it was",
+        )
+
+
+class _Edit:
+    """Leaves that are to be added or changed."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.schema = manifest.schema
+        self.next_uid = manifest.next_uid
+        self.leaves = {leaf.name: leaf for leaf in manifest.leaves}
+        self.stamps = {} if manifest.source is None else dict(manifest.source.stamps)
+        self.made: dict[str, WeightedPoints] = {}
+        self.held = self.rows = self.nbytes = 0
+
+    def check(self, schema: RowSchema) -> None:
+        """Raise an error for rows of another schema, before they are read."""
+        if self.schema is None:
+            return
+        self.schema.check(schema)
+        if schema.dtype != self.schema.dtype:
+            raise InvalidInputError(
+                f"X is {schema.dtype}, and the rows before it are {self.schema.dtype} (float16 and "
+                "whole numbers that float32 holds count as float32, others as float64)",
+                argument="X",
+                remedy="write all parts of a source with one dtype, or follow it from another path",
+            )
+
+    def put(self, part: Part, read: LeafRows) -> None:
+        """Add or change the leaf of a part."""
+        self.check(read.schema)
+        known = self.schema and self.schema.followed_by(read.schema)
+        points, self.schema = (known or read.schema).fit(read.points)
+        old = self.leaves.get(part.name)
+        uid = self.next_uid if old is None else old.uid
+        self.next_uid += old is None
+        check_numbers(uid, read.rows)
+        leaf = Leaf(
+            part.name,
+            read.rows,
+            part.time,
+            read.weight,
+            read.n_dropped,
+            uid=uid,
+            content=content_digest(part.name, points),
+        )
+        self.leaves[part.name], self.stamps[part.name] = leaf, part.stamp
+        self.rows, self.nbytes = self.rows + read.rows, self.nbytes + read.nbytes
+        if leaf.node not in self.manifest.nodes:
+            self.made[leaf.node] = replace(points, indices=points.indices + (uid << ROW_BITS))
+            self.held += sum(array.nbytes for array in to_arrays(points)[0].values())
+
+    def so_far(self, record: SourceRecord, removed: Sequence[str]) -> SourceRecord:
+        """Return the record of what was read so far. Leaves that go are still there."""
+        mark = None if self.manifest.source is None else self.manifest.source.mark
+        names = (*record.stamps, *removed)
+        stamps = {name: self.stamps[name] for name in names if name in self.leaves}
+        return replace(record, mark=mark, stamps=stamps)
+
+    def commit(self, commit: Commit, record: SourceRecord) -> None:
+        """Write a version with the leaves of a record, unless it is that which is there."""
+        leaves = LeafTable(self.leaves[name] for name in record.stamps)
+        before = self.manifest
+        if self.made or record != before.source or leaves.names != before.leaves.names:
+            changed = replace(
+                before,
+                leaves=leaves,
+                next_uid=self.next_uid,
+                schema=self.schema,
+                source=record,
+            )
+            self.manifest = commit(changed, self.made)
+        self.made, self.held = {}, 0
+
+
+def _read(
+    parts: Sequence[Part], settings: Settings, check: Callable[[RowSchema], None]
+) -> Iterator[tuple[Part, LeafRows]]:
+    """Read parts, some at a time, and yield them in their order."""
+
+    def read(part: Part) -> LeafRows:
+        with _naming(part.name):
+            return read_leaf(part.data(), settings, (number_of(part.name), 0), check)
+
+    n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
+    with ThreadPoolExecutor(n_threads, "coreset-view") as pool:
+        for start in range(0, len(parts), n_threads):
+            own = parts[start : start + n_threads]
+            # The threads have the deadline of this call in copies of its context.
+            futures = [pool.submit(copy_context().run, read, part) for part in own]
+            for part, future in zip(own, futures, strict=True):
+                yield part, future.result()
+                check_time()
+
+
+@contextmanager
+def _naming(part: str) -> Iterator[None]:
+    """Let errors name the part whose rows they are about."""
+    try:
+        yield
+    except CoresetError as error:
+        if error.problem.startswith(f"{part}: "):
+            raise
+        told = {"argument": error.argument, "remedy": error.remedy}
+        raise type(error)(f"{part}: {error.problem}", **told) from error

@@ -1,0 +1,681 @@
+"""A source that grows: its parts, and the fingerprints that tell which parts changed.
+
+A part is a row block of a Zarr array, or a file. Its name gives its position in the source. Its
+fingerprint is another one whenever its rows may be others. No rows are read to find it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+import itertools
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingPathError,
+    warn_user,
+)
+from daskcoreset.core.validation import a_type, as_int, shown
+from daskcoreset.inputs.arrays import RowArray
+from daskcoreset.inputs.containers import is_web_store, split_container
+from daskcoreset.inputs.opening import open_all
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, is_path
+from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
+from daskcoreset.inputs.places import (
+    Place,
+    clear_errors,
+    from_root,
+    is_glob,
+    read_clearly,
+)
+from daskcoreset.inputs.sources import import_reader
+from daskcoreset.inputs.zarr_stores import is_store, store_name
+from daskcoreset.storage.locations import locate
+
+_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+_FILE_LIST = "a list of files"
+
+# The branch of Icechunk that is followed.
+_BRANCH = "main"
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """A source as it was when a tree last read it, and how it is read.
+
+    Attributes
+    ----------
+    name : str
+        Name that identifies the source, without secrets.
+    options : mapping
+        `SourceView.options`.
+    keep : int or None
+        Versions of the tree that are kept. None for all.
+    dtypes : mapping of str to str
+        Dtypes of arrays, by "X", "y" and "sample_weight". Empty for files.
+    mark : str or None
+        Snapshot of Icechunk.
+    stamps : mapping of str to str or None
+        Fingerprints of the parts, by the names of their leaves. A part without one is always read.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    keep: int | None
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    mark: str | None = None
+    stamps: Mapping[str, str | None] = field(default_factory=dict)
+
+    def check(self, where: str, now: SourceRecord) -> None:
+        """Raise an error if another source is followed now, or in another way.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        pairs = [("source", repr(now.name), repr(self.name))]
+        pairs += [(name, repr(now.options[name]), repr(self.options[name])) for name in now.options]
+        pairs += [(name, now.dtypes[name], known) for name, known in self.dtypes.items()]
+        for name, value, known in pairs:
+            if value != known:
+                follows = "follows" if name == "source" else f"follows {self.name!r} with"
+                raise InvalidInputError(
+                    f"{name} is {value}, and {where} {follows} {known}; the view is as it was",
+                    argument=name,
+                    remedy="pass what the view follows, with rows of the same dtype, or another "
+                    "path for another view",
+                )
+
+
+class Part(NamedTuple):
+    """Rows of a source that are read together.
+
+    Attributes
+    ----------
+    name : str
+        The path of a file, or the number of a row block.
+    stamp : str or None
+        Its fingerprint. None if the file system does not tell when it changes.
+    data : callable
+        Returns X, y and sample_weight as `row_blocks` takes them. Nothing is opened before.
+    time : str or None
+        Date in the name of a file, ISO 8601.
+    """
+
+    name: str
+    stamp: str | None
+    data: Callable[[], tuple[Any, Any, Any]]
+    time: str | None = None
+
+
+class Look(NamedTuple):
+    """A source as it is now.
+
+    Attributes
+    ----------
+    record : SourceRecord
+        What a tree that has read it records.
+    parts : sequence of Part
+        In the order of the rows.
+    n_rows : int or None
+        Rows of an array. Files are counted when they are read.
+    """
+
+    record: SourceRecord
+    parts: Sequence[Part]
+    n_rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SourceView:
+    """A source, and how it is followed.
+
+    Attributes
+    ----------
+    source : object
+        As `CoresetTree.follow` takes it, without the options of `open_rows`.
+    reading : ReadOptions
+    y, sample_weight : str or None
+        Names of columns, or of arrays of the group.
+    keep : int or None
+    """
+
+    source: Any
+    reading: ReadOptions
+    y: str | None
+    sample_weight: str | None
+    keep: int | None
+
+    @classmethod
+    def of(cls, source: Any, y: Any, sample_weight: Any, keep: Any) -> SourceView:
+        """Check the arguments of `CoresetTree.follow`."""
+        source, reading = ReadOptions.of(source)
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None and (not isinstance(value, str) or not value):
+                raise InvalidTypeError(
+                    f"{name} is {shown(value)}, and the source is a store or files",
+                    argument=name,
+                    remedy="pass the name of a column or array in it",
+                )
+        if keep is not None:
+            keep = as_int("keep", keep, remedy="pass a larger int, or None to keep all versions")
+        return cls(_absolute(source), reading, y, sample_weight, keep)
+
+    @classmethod
+    def again(cls, source: Any, record: SourceRecord, before: SourceView | None) -> SourceView:
+        """Return the view of a source that is passed to `refresh`.
+
+        It is read as before, unless it is `Rows`.
+        """
+        source, reading = ReadOptions.of(source)
+        known = dict(record.options)
+        keys = known.pop("y"), known.pop("sample_weight")
+        if reading is DEFAULTS:
+            reading = ReadOptions(**known) if before is None else before.reading
+        return cls(_absolute(source), reading, *keys, record.keep)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What decides which rows the parts have, in plain JSON values."""
+        columns = self.reading.columns
+        return {
+            "y": self.y,
+            "sample_weight": self.sample_weight,
+            "columns": None if columns is None else list(columns),
+            "missing_chunks": self.reading.missing_chunks,
+            "unit_length": self.reading.unit_length,
+        }
+
+    @property
+    def paths(self) -> list[str | os.PathLike[str]]:
+        """The paths, URLs and globs that are followed."""
+        listed = self.source if isinstance(self.source, (list, tuple)) else [self.source]
+        return [one for one in listed if isinstance(one, (str, os.PathLike))]
+
+    def refuse_inside(self, path: Path | str, name: str) -> None:
+        """Refuse a view among the data, where it would be read, or be lost with them.
+
+        Raises
+        ------
+        InvalidInputError
+            A glob matches `path`, or it is inside the store or folder that is followed.
+        """
+        if not isinstance(path, Path):
+            return
+        path = Path(os.path.realpath(path))
+        for source in self.paths:
+            given = locate("source", source)
+            if not isinstance(given, Path):  # a URL
+                continue
+            shown_source = f"source {os.fspath(source)!r}"
+            if is_glob(source) and path.match(str(given)):
+                problem = f"matches {shown_source}, which would list the view as a file"
+            elif path.is_relative_to(given):
+                problem = f"is inside {shown_source}, and would be lost if that is rewritten"
+            else:
+                continue
+            raise InvalidInputError(
+                f"path {name!r} {problem}",
+                argument="path",
+                remedy='choose a path outside of it, or a narrower glob, such as "*.npy"',
+            )
+
+    def warn_of_no_match(self) -> None:
+        """Warn that patterns match no file, of a view without leaves."""
+        if patterns := [os.fspath(source) for source in self.paths if is_glob(source)]:
+            named = " and ".join(map(repr, patterns))
+            warn_user(
+                f"source matches no file: {named}; the view is empty until refresh() finds some. "
+                f"Check the pattern."
+            )
+
+    def look(self, before: SourceRecord | None) -> Look:
+        """List the parts of the source as they are now.
+
+        Parameters
+        ----------
+        before : SourceRecord or None
+            What was seen last, for a branch of Icechunk.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            The source is of another kind, or cannot be opened.
+        """
+        source = self.source
+        if callable(source) and not hasattr(source, "shape") and not is_store(source):
+            source = source()
+        time.sleep(_TICK)  # what is written from here on has other times than what was there
+        if _is_repository(source):
+            return self._look_at_array(None, _Branch.newest(source, before))
+        if is_path(source):
+            return self._look_at_paths(source)
+        source = getattr(source, "store_path", source)  # opened again, with the shape it has now
+        if is_store(source):
+            return self._look_at_array(source)
+        raise InvalidTypeError(
+            f"source is {a_type(source)}",
+            argument="source",
+            remedy="pass a path, URL, glob or list of paths, a Zarr array, group or store, an "
+            "Icechunk repository, or a function that returns one of these",
+        )
+
+    # --- files -------------------------------------------------------------------------------
+
+    def _look_at_paths(self, source: Any) -> Look:
+        listed = isinstance(source, (list, tuple))
+        places: list[Place] = []
+        infos: dict[str, Any] = {}
+        for one in source if listed else [source]:
+            with clear_errors("source", os.fspath(one), "files, a folder or a store"):
+                place = Place.of(one, self.reading.storage_options)
+                remote, path = place.filesystem, place.path
+                if remote is not None:  # which remembers lists from before the change
+                    remote.invalidate_cache()
+                base = re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0]
+                if is_glob(one):
+                    places += place.matches()
+                    infos |= {} if remote is None else remote.glob(path, detail=True)
+                elif listed:
+                    places.append(place)
+                elif is_web_store(place) or any(map(place.has, _ZARR_FILES)):
+                    return self._look_at_array(place.url or path)
+                elif place.is_file:
+                    places, base = [place], str(PurePosixPath(path).parent)
+                else:
+                    places, base = _parquet_folder(place), path
+                    infos = {} if remote is None else remote.find(path, detail=True)
+        start = "" if listed else base.rstrip("/") + "/"
+        parts: dict[str, Part] = {}
+        for file in places:
+            name = file.path.removeprefix(start) if start else file.name
+            if name in parts:
+                raise InvalidInputError(
+                    f"source names {name!r} twice",
+                    argument="source",
+                    remedy="name every file once",
+                )
+            data = partial(self._open_file, file, None if listed else place.at(base))
+            parts[name] = Part(name, _file_fingerprint(file, infos), data, time_in_name(name))
+        stamps = {part.name: part.stamp for part in parts.values()}
+        record = SourceRecord(
+            _FILE_LIST if listed else place.name, self.options, self.keep, stamps=stamps
+        )
+        return Look(record, list(parts.values()))
+
+    def _open_file(self, place: Place, base: Place | None) -> tuple[Any, Any, Any]:
+        X: Any = place.url or place.path
+        if place.suffix in SUFFIXES:
+            import_reader("pyarrow", "dataframe", "source")
+            keys = tuple(key for key in (self.y, self.sample_weight) if key is not None)
+            X = ParquetFiles([place], keys, base)
+        return Rows(X, self.reading), self.y, self.sample_weight
+
+    # --- Zarr arrays -------------------------------------------------------------------------
+
+    def _look_at_array(self, target: Any, branch: _Branch | None = None) -> Look:
+        """Return the row blocks of an array, or of the arrays of a group, as parts."""
+        if branch is not None:
+            target = branch.session.store
+        with ExitStack() as stack:
+            members = split_container(target, self.y, self.sample_weight, stack, self.reading)
+        arrays = members.parts
+        if not all(hasattr(array, "store_path") for array in arrays.values()):
+            raise InvalidInputError(
+                "source is neither Zarr nor files",
+                argument="source",
+                remedy="pass a Zarr array, or paths of files",
+            )
+        reading = replace(DEFAULTS, missing_chunks=self.reading.missing_chunks)
+        keys = arrays.get("y"), arrays.get("sample_weight")
+        opened = open_all(Rows(arrays["X"], reading), *keys, allow_empty=True)
+        n_rows, rows = opened.X.shape[0], opened.X.granularity
+        blocks = {
+            block_name(start // rows): (start, min(start + rows, n_rows))
+            for start in range(0, n_rows, rows)
+        }
+        forms = {name: _form(arrays, *block) for name, block in blocks.items()}
+        find = _block_fingerprints if branch is None else branch.fingerprints
+        stamps = find(arrays, blocks, forms)
+        parts = [
+            Part(name, stamps[name], partial(self._open_block, opened.parts, *block))
+            for name, block in blocks.items()
+        ]
+        dtypes = {name: np.dtype(array.dtype).name for name, array in arrays.items()}
+        name = _array_name(arrays["X"], branch)
+        mark = None if branch is None else branch.snapshot
+        return Look(
+            SourceRecord(name, self.options, self.keep, dtypes, mark, stamps), parts, n_rows
+        )
+
+    def _open_block(
+        self, sources: Mapping[str, RowArray], start: int, stop: int
+    ) -> tuple[Any, Any, Any]:
+        rows = {name: source.cut(start, stop) for name, source in sources.items()}
+        X = Rows(rows["X"], replace(self.reading, storage_options=None))
+        return X, rows.get("y"), rows.get("sample_weight")
+
+
+def _absolute(source: Any) -> Any:
+    """Return a source whose relative paths mean the same when the process goes elsewhere."""
+    if isinstance(source, (list, tuple)):
+        return [_absolute(one) for one in source]
+    is_local = isinstance(source, (str, os.PathLike)) and "://" not in os.fspath(source)
+    return from_root(os.fspath(source)) if is_local else source
+
+
+def _parquet_folder(place: Place) -> list[Place]:
+    """Return the Parquet files of a folder. There may be none yet, but no other data."""
+    if not place.exists:
+        raise MissingPathError(
+            f"source names no file or folder: {place.name!r}",
+            argument="source",
+            remedy="check the path",
+        )
+    files = parquet_files(place)
+    if not files and (others := data_files(place)):
+        raise InvalidInputError(
+            f"source is a folder without Parquet files: {place.name!r} holds {others[0].name!r}",
+            argument="source",
+            remedy=f'pass a glob of its files, such as "{place.name.rstrip("/")}/*.npy"',
+        )
+    return files
+
+
+# --- fingerprints -----------------------------------------------------------------------------
+
+# A file that is written twice within one tick of the clock of its disk has the same times. Disks
+# that store whole seconds have ticks of one or two.
+_TICK, _COARSE_TICK = 0.01, 2.0
+
+# What stays the same when a file is written again with as many bytes.
+_CONSTANT = {"name", "size", "type", "url", "mimetype", "partial", "Last-Modified"}
+
+# Requests at a time.
+_AT_ONCE = 32
+
+
+def fingerprint(info: Mapping[str, Any]) -> str | None:
+    """Return a digest of what a file system says of a file.
+
+    None if that may be the same after a change, so that the file has to be read.
+    """
+    times = [info[key] for key in ("mtime", "created") if isinstance(info.get(key), float)]
+    young = any(time.time() - at < (_TICK if at % 1 else _COARSE_TICK) for at in times)
+    return None if young or info.keys() <= _CONSTANT else _digest(sorted(map(str, info.items())))
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.blake2b(repr(list(texts)).encode(), digest_size=16).hexdigest()
+
+
+def _joined(stamps: Sequence[str | None]) -> str | None:
+    """Return the fingerprint of several things. None if one of them has none."""
+    known = [stamp for stamp in stamps if stamp is not None]
+    return _digest(known) if len(known) == len(stamps) else None
+
+
+def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
+    """Return the fingerprint of a file; of a folder, such as a Zarr store, that of all in it."""
+    if is_web_store(place):  # whose folders look like files
+        return None
+    info = infos.get(place.path, {})
+    if info.get("size") is None:  # lists of web servers say less
+        info = read_clearly(lambda: f"the file {place.name!r}", partial(_info, place), place.url)
+    if info["type"] != "directory":
+        return fingerprint(info)
+    files = place.files()
+    names = _digest([file.path for file in files])
+    return _joined([names, *(_file_fingerprint(file, infos) for file in files)])
+
+
+def _info(place: Place) -> Mapping[str, Any]:
+    from fsspec.implementations.local import LocalFileSystem
+
+    found: Mapping[str, Any] = (place.filesystem or LocalFileSystem()).info(place.path)
+    return found
+
+
+def _inner_store(array: Any) -> Any:
+    """Return the store of an array, without the stores around it."""
+    from zarr.storage import WrapperStore
+
+    store = array.store_path.store
+    while isinstance(store, WrapperStore):
+        store = store._store  # noqa: SLF001 - there is no other way to it
+    return store
+
+
+def _array_name(array: Any, branch: _Branch | None) -> str:
+    """Return the name of an array, which is the same for all ways to open it."""
+    from zarr.storage import LocalStore
+
+    store, path = _inner_store(array), array.store_path.path
+    if branch is not None:  # a repository has no name
+        return f"Icechunk branch {_BRANCH!r}/{path}"
+    if type(store) is LocalStore:
+        store = LocalStore(store.root.absolute(), read_only=True)
+    return store_name(store, path)
+
+
+def block_name(number: int) -> str:
+    """Return the name of a row block of an array, which gives its position."""
+    return f"block-{number}"
+
+
+def _form(arrays: Mapping[str, Any], start: int, stop: int) -> str:
+    """Return a digest of what decides how the chunks of a block are read, beside their bytes."""
+    said_before = {"attributes", "shape", "consolidated_metadata", "dimension_names"}
+    texts = [f"{start}:{stop}"]
+    for name, array in arrays.items():
+        known = array.metadata.to_dict()
+        form = [f"{key}={known[key]}" for key in sorted(known.keys() - said_before)]
+        texts.append(f"{name} {array.shape[1:]} {form}")
+    return _digest(texts)
+
+
+def _chunk_rows(array: Any, start: int, stop: int) -> range:
+    outer = (array.shards or array.chunks)[0]
+    return range(start // outer, -(-stop // outer))
+
+
+def _chunk_keys(array: Any, start: int, stop: int) -> list[str]:
+    """Return the keys of the chunks that hold some rows."""
+    outer = array.shards or array.chunks
+    grid = (
+        range(-(-length // chunk)) for length, chunk in zip(array.shape[1:], outer[1:], strict=True)
+    )
+    numbers = itertools.product(_chunk_rows(array, start, stop), *grid)
+    return [array.metadata.encode_chunk_key(number) for number in numbers]
+
+
+def _block_fingerprints(
+    arrays: Mapping[str, Any], blocks: Mapping[str, tuple[int, int]], forms: Mapping[str, str]
+) -> dict[str, str | None]:
+    stamps: dict[str, list[str | None]] = {name: [form] for name, form in forms.items()}
+    for array in arrays.values():
+        keys = {name: _chunk_keys(array, *block) for name, block in blocks.items()}
+        known = _chunk_fingerprints(array, list(dict.fromkeys(itertools.chain(*keys.values()))))
+        for name, own in keys.items():
+            stamps[name] += [known[key] for key in own]
+    return {name: _joined(own) for name, own in stamps.items()}
+
+
+def _chunk_fingerprints(array: Any, keys: Sequence[str]) -> Mapping[str, str | None]:
+    """Return the fingerprints of chunks by their keys, none of which is read."""
+    from zarr.core.sync import sync
+    from zarr.storage import FsspecStore, LocalStore, ObjectStore
+
+    store, path = _inner_store(array), array.store_path.path
+    prefix = f"{path}/" if path else ""
+    found: Mapping[str, Any]
+    if isinstance(store, LocalStore):
+        places = {key: Place(str(store.root / prefix / key)) for key in keys}
+        found = {key: _info(place) for key, place in places.items() if Path(place.path).exists()}
+    elif isinstance(store, ObjectStore):
+        found = read_clearly(
+            lambda: f"the chunks of {store_name(store)}",
+            lambda: _listed_objects(store.store, prefix),
+        )
+    elif isinstance(store, FsspecStore):
+        root = f"{store.path.rstrip('/')}/{prefix}"
+        found = read_clearly(
+            lambda: f"the chunks of {store_name(store)}",
+            lambda: sync(_asked_objects(store.fs, root, keys)),
+        )
+    else:
+        return dict.fromkeys(keys)
+    return {key: fingerprint(found[key]) if key in found else "missing" for key in keys}
+
+
+def _listed_objects(store: Any, prefix: str) -> dict[str, Any]:
+    import obstore
+
+    pages = obstore.list(store, prefix=prefix or None)
+    return {entry["path"].removeprefix(prefix): entry for page in pages for entry in page}
+
+
+async def _asked_objects(filesystem: Any, root: str, keys: Sequence[str]) -> dict[str, Any]:
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(key: str) -> Any:
+        async with limit:
+            try:
+                return await filesystem._info(root + key)  # noqa: SLF001 - its asynchronous form
+            except FileNotFoundError:
+                return None
+
+    infos = await asyncio.gather(*map(ask, keys))
+    return {key: info for key, info in zip(keys, infos, strict=True) if info is not None}
+
+
+# --- branches of Icechunk, which know what they changed -------------------------------------------
+
+
+def _is_repository(source: Any) -> bool:
+    icechunk = sys.modules.get("icechunk")
+    return icechunk is not None and isinstance(source, icechunk.Repository)
+
+
+class _Branch(NamedTuple):
+    """The newest snapshot of a branch, and what has changed since another one.
+
+    Attributes
+    ----------
+    session : icechunk.Session
+    snapshot : str
+    record : SourceRecord or None
+        The source as it was then.
+    before : icechunk.Session or None
+        Session of that snapshot.
+    diff : object or None
+        Icechunk's diff. None if all may have changed.
+    """
+
+    session: Any
+    snapshot: str
+    record: SourceRecord | None
+    before: Any = None
+    diff: Any = None
+
+    @classmethod
+    def newest(cls, repository: Any, record: SourceRecord | None) -> _Branch:
+        """Open the branch "main"."""
+        with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
+            session = repository.readonly_session(branch=_BRANCH)
+        snapshot, since = str(session.snapshot_id), record and record.mark
+        # Icechunk has one error for all: here it has no snapshot `since`, or that is not an
+        # ancestor of the newest one.
+        with suppress(Exception):
+            before = repository.readonly_session(snapshot_id=since)
+            diff = repository.diff(from_snapshot_id=since, to_snapshot_id=snapshot)
+            return cls(session, snapshot, record, before, diff)
+        return cls(session, snapshot, record)
+
+    def fingerprints(
+        self,
+        arrays: Mapping[str, Any],
+        blocks: Mapping[str, tuple[int, int]],
+        forms: Mapping[str, str],
+    ) -> dict[str, str | None]:
+        """Return the fingerprints of before for blocks without a changed chunk.
+
+        Others have the snapshot in theirs.
+        """
+        known = {} if self.record is None else self.record.stamps
+        changed = {name: self._changed_rows(array.path) for name, array in arrays.items()}
+        stamps: dict[str, str | None] = {}
+        for name, block in blocks.items():
+            last = known.get(name) or ""
+            kept = last.startswith(f"{forms[name]}:") and not any(
+                rows is None or not rows.isdisjoint(_chunk_rows(arrays[part], *block))
+                for part, rows in changed.items()
+            )
+            stamps[name] = last if kept else f"{forms[name]}:{self.snapshot}"
+        return stamps
+
+    def _changed_rows(self, path: str) -> set[int] | None:
+        """Return the rows of chunks that changed. None for all."""
+        if self.record is not None and self.record.mark == self.snapshot:
+            return set()
+        path = f"/{path.strip('/')}"
+        if self.diff is None or path in self.diff.new_arrays | self.diff.deleted_arrays:
+            return None
+        rows = {int(number[0]) for number in self.diff.updated_chunks.get(path, ())}
+        if path in self.diff.updated_arrays:
+            # Chunks that one commit cut off, and that are empty since the next, are not in it.
+            rows |= _stored_rows(self.before, path) - _stored_rows(self.session, path)
+        return rows
+
+
+def _stored_rows(session: Any, path: str) -> set[int]:
+    from zarr.core.sync import sync
+
+    async def rows() -> set[int]:
+        return {int(number[0]) async for number in session.chunk_coordinates(path)}
+
+    return sync(rows())
+
+
+# --- times ------------------------------------------------------------------------------------
+
+_DATE = re.compile(
+    r"(?<!\d)(\d{4})(-?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])"
+    r"(?:[T_-]([01]\d|2[0-3])[:.-]?([0-5]\d)(?:[:.-]?([0-5]\d))?)?(?!\d)"
+)
+
+# Writers of tables put one into the names of files: in one of some hundred its digits are a date.
+_UUID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}(?:\1[0-9a-f]{4}){2}\1[0-9a-f]{12}", re.IGNORECASE)
+
+
+def time_in_name(name: str) -> str | None:
+    """Return the last date in a name, with the time of the day where there is one. None for none.
+
+    Examples
+    --------
+    >>> time_in_name("date=2026-03-01/part-0.parquet"), time_in_name("x-20260301T0930.npy")
+    ('2026-03-01', '2026-03-01T09:30:00')
+    """
+    for found in reversed(list(_DATE.finditer(_UUID.sub("*", name)))):
+        year, _, month, day, hour, minute, second = found.groups()
+        text, kind = f"{year}-{month}-{day}", dt.date if hour is None else dt.datetime
+        if hour is not None:
+            text += f"T{hour}:{minute}:{second or '00'}"
+        with suppress(ValueError):  # the 31st of June
+            return kind.fromisoformat(text).isoformat()
+    return None
