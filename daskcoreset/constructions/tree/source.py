@@ -21,8 +21,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -66,8 +64,6 @@ class SourceRecord:
         `SourceView.options`.
     keep : int or None
         Versions of the tree that are kept. None for all.
-    dtypes : mapping of str to str
-        Dtypes of arrays, by "X", "y" and "sample_weight". Empty for files.
     mark : str or None
         Snapshot of Icechunk.
     stamps : mapping of str to str or None
@@ -77,7 +73,6 @@ class SourceRecord:
     name: str
     options: Mapping[str, Any]
     keep: int | None
-    dtypes: Mapping[str, str] = field(default_factory=dict)
     mark: str | None = None
     stamps: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -88,17 +83,15 @@ class SourceRecord:
         ------
         InvalidInputError
         """
-        pairs = [("source", repr(now.name), repr(self.name))]
-        pairs += [(name, repr(now.options[name]), repr(self.options[name])) for name in now.options]
-        pairs += [(name, now.dtypes[name], known) for name, known in self.dtypes.items()]
-        for name, value, known in pairs:
-            if value != known:
-                follows = "follows" if name == "source" else f"follows {self.name!r} with"
+        then = {"source": self.name, **self.options}
+        for name, value in {"source": now.name, **now.options}.items():
+            if (known := then[name]) != value:
+                how = "" if name == "source" else f" with {known!r}"
                 raise InvalidInputError(
-                    f"{name} is {value}, and {where} {follows} {known}; the view is as it was",
+                    f"{name} is {value!r}, and {where} follows {self.name!r}{how}; the view is as "
+                    "it was",
                     argument=name,
-                    remedy="pass what the view follows, with rows of the same dtype, or another "
-                    "path for another view",
+                    remedy="pass that, or another path for another view",
                 )
 
 
@@ -262,7 +255,7 @@ class SourceView:
             source = source()
         time.sleep(_TICK)  # what is written from here on has other times than what was there
         if _is_repository(source):
-            return self._look_at_array(None, _Branch.newest(source, before))
+            return self._look_at_array(None, _Branch(source, before))
         if is_path(source):
             return self._look_at_paths(source)
         source = getattr(source, "store_path", source)  # opened again, with the shape it has now
@@ -346,7 +339,7 @@ class SourceView:
         opened = open_all(Rows(arrays["X"], reading), *keys, allow_empty=True)
         n_rows, rows = opened.X.shape[0], opened.X.granularity
         blocks = {
-            block_name(start // rows): (start, min(start + rows, n_rows))
+            f"block-{start // rows}": (start, min(start + rows, n_rows))
             for start in range(0, n_rows, rows)
         }
         forms = {name: _form(arrays, *block) for name, block in blocks.items()}
@@ -356,12 +349,9 @@ class SourceView:
             Part(name, stamps[name], partial(self._open_block, opened.parts, *block))
             for name, block in blocks.items()
         ]
-        dtypes = {name: np.dtype(array.dtype).name for name, array in arrays.items()}
         name = _array_name(arrays["X"], branch)
         mark = None if branch is None else branch.snapshot
-        return Look(
-            SourceRecord(name, self.options, self.keep, dtypes, mark, stamps), parts, n_rows
-        )
+        return Look(SourceRecord(name, self.options, self.keep, mark, stamps), parts, n_rows)
 
     def _open_block(
         self, sources: Mapping[str, RowArray], start: int, stop: int
@@ -468,14 +458,9 @@ def _array_name(array: Any, branch: _Branch | None) -> str:
     store, path = _inner_store(array), array.store_path.path
     if branch is not None:  # a repository has no name
         return f"Icechunk branch {_BRANCH!r}/{path}"
-    if type(store) is LocalStore:
-        store = LocalStore(store.root.absolute(), read_only=True)
+    if isinstance(store, LocalStore):
+        return str(store.root.absolute() / path)
     return store_name(store, path)
-
-
-def block_name(number: int) -> str:
-    """Return the name of a row block of an array, which gives its position."""
-    return f"block-{number}"
 
 
 def _form(arrays: Mapping[str, Any], start: int, stop: int) -> str:
@@ -517,29 +502,24 @@ def _block_fingerprints(
 
 
 def _chunk_fingerprints(array: Any, keys: Sequence[str]) -> Mapping[str, str | None]:
-    """Return the fingerprints of chunks by their keys, none of which is read."""
+    """Return the fingerprints of chunks by their keys. None of other stores than these."""
     from zarr.core.sync import sync
     from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
     store, path = _inner_store(array), array.store_path.path
     prefix = f"{path}/" if path else ""
-    found: Mapping[str, Any]
-    if isinstance(store, LocalStore):
-        places = {key: Place(str(store.root / prefix / key)) for key in keys}
-        found = {key: _info(place) for key, place in places.items() if Path(place.path).exists()}
-    elif isinstance(store, ObjectStore):
-        found = read_clearly(
-            lambda: f"the chunks of {store_name(store)}",
-            lambda: _listed_objects(store.store, prefix),
-        )
-    elif isinstance(store, FsspecStore):
-        root = f"{store.path.rstrip('/')}/{prefix}"
-        found = read_clearly(
-            lambda: f"the chunks of {store_name(store)}",
-            lambda: sync(_asked_objects(store.fs, root, keys)),
-        )
-    else:
+
+    def ask() -> Mapping[str, Any]:
+        if isinstance(store, LocalStore):
+            places = {key: Place(str(store.root / prefix / key)) for key in keys}
+            return {key: _info(place) for key, place in places.items() if place.is_file}
+        if isinstance(store, ObjectStore):
+            return _listed_objects(store.store, prefix)
+        return sync(_asked_objects(store.fs, f"{store.path.rstrip('/')}/{prefix}", keys))
+
+    if not isinstance(store, (LocalStore, ObjectStore, FsspecStore)):
         return dict.fromkeys(keys)
+    found = read_clearly(lambda: f"the chunks of {store_name(store)}", ask)
     return {key: fingerprint(found[key]) if key in found else "missing" for key in keys}
 
 
@@ -572,40 +552,27 @@ def _is_repository(source: Any) -> bool:
     return icechunk is not None and isinstance(source, icechunk.Repository)
 
 
-class _Branch(NamedTuple):
-    """The newest snapshot of a branch, and what has changed since another one.
+class _Branch:
+    """The newest snapshot of a branch, and what has changed in it since another one.
 
-    Attributes
+    Parameters
     ----------
-    session : icechunk.Session
-    snapshot : str
+    repository : icechunk.Repository
     record : SourceRecord or None
         The source as it was then.
-    before : icechunk.Session or None
-        Session of that snapshot.
-    diff : object or None
-        Icechunk's diff. None if all may have changed.
     """
 
-    session: Any
-    snapshot: str
-    record: SourceRecord | None
-    before: Any = None
-    diff: Any = None
-
-    @classmethod
-    def newest(cls, repository: Any, record: SourceRecord | None) -> _Branch:
-        """Open the branch "main"."""
+    def __init__(self, repository: Any, record: SourceRecord | None) -> None:
         with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
-            session = repository.readonly_session(branch=_BRANCH)
-        snapshot, since = str(session.snapshot_id), record and record.mark
+            self.session = repository.readonly_session(branch=_BRANCH)
+        self.snapshot = str(self.session.snapshot_id)
+        self.since, self.known = (record.mark, record.stamps) if record else (None, {})
+        self.before = self.diff = None  # of which all may have changed
         # Icechunk has one error for all: here it has no snapshot `since`, or that is not an
         # ancestor of the newest one.
         with suppress(Exception):
-            before = repository.readonly_session(snapshot_id=since)
-            diff = repository.diff(from_snapshot_id=since, to_snapshot_id=snapshot)
-            return cls(session, snapshot, record, before, diff)
-        return cls(session, snapshot, record)
+            self.before = repository.readonly_session(snapshot_id=self.since)
+            self.diff = repository.diff(from_snapshot_id=self.since, to_snapshot_id=self.snapshot)
 
     def fingerprints(
         self,
@@ -617,11 +584,10 @@ class _Branch(NamedTuple):
 
         Others have the snapshot in theirs.
         """
-        known = {} if self.record is None else self.record.stamps
         changed = {name: self._changed_rows(array.path) for name, array in arrays.items()}
         stamps: dict[str, str | None] = {}
         for name, block in blocks.items():
-            last = known.get(name) or ""
+            last = self.known.get(name) or ""
             kept = last.startswith(f"{forms[name]}:") and not any(
                 rows is None or not rows.isdisjoint(_chunk_rows(arrays[part], *block))
                 for part, rows in changed.items()
@@ -631,7 +597,7 @@ class _Branch(NamedTuple):
 
     def _changed_rows(self, path: str) -> set[int] | None:
         """Return the rows of chunks that changed. None for all."""
-        if self.record is not None and self.record.mark == self.snapshot:
+        if self.since == self.snapshot:
             return set()
         path = f"/{path.strip('/')}"
         if self.diff is None or path in self.diff.new_arrays | self.diff.deleted_arrays:

@@ -164,43 +164,20 @@ def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: P
     assert not path.exists()
 
 
-@few("dtypes", ["f8 f4", "f4 f8", "i8 f8", "i8 i4", "? u1"], 2)
-def test_refresh__of_an_array_of_another_dtype_is_refused(dtypes: str, tmp_path: Path) -> None:
-    before, after = dtypes.split()
-    values = np.arange(60).reshape(30, 2) % 50
+def test_refresh__of_an_array_of_another_dtype_with_the_same_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
 
     def write(dtype: str) -> None:
-        array = zarr.create_array(
-            tmp_path / "rows", shape=(30, 2), chunks=(10, 2), dtype=dtype, overwrite=True
-        )
-        array[:] = values
+        array = zarr.create_array(path, shape=(30, 2), chunks=(10, 2), dtype=dtype, overwrite=True)
+        array[:] = np.arange(60).reshape(30, 2)
 
-    write(before)
-    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **OPTIONS)
+    write("f8")
+    view = CoresetTree.follow(path, tmp_path / "view", **OPTIONS)
     coreset = view.coreset()
-    write(after)
-    names = [np.dtype(dtype).name for dtype in (after, before)]
-    message = rf"X is {names[0]}, and .* with {names[1]}; the view is as it was; pass"
-    with pytest.raises(InvalidInputError, match=message):
+    for dtype in (">f8", "i8"):
+        write(dtype)
+        assert not view.refresh()
+        assert WeightedPoints.equals(view.coreset(), coreset)
+    write("i2")
+    with pytest.raises(InvalidInputError, match="X is float32, and the rows before it are float64"):
         view.refresh(allow_shrink=True)
-    with pytest.raises(InvalidInputError, match=message):
-        CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **OPTIONS)
-    assert CoresetTree.open(tmp_path / "view").coreset().equals(coreset)
-    write(f">{before}" if before != "?" else before)
-    view.refresh()  # the same numbers, in the other order of bytes
-    assert WeightedPoints.equals(view.coreset(), coreset)
-
-
-@pytest.mark.parametrize("part", ["y", "sample_weight"])
-def test_refresh__of_a_group_with_an_array_of_another_dtype_is_refused(
-    part: str, tmp_path: Path
-) -> None:
-    group = zarr.open_group(tmp_path / "rows", mode="w")
-    for name, dtype, shape in (("X", "f8", (30, 2)), (part, "f8", (30,))):
-        group.create_array(name, shape=shape, chunks=(10, *shape[1:]), dtype=dtype)[:] = 1
-    options: dict[str, Any] = {part: part, "method": "uniform", "size": 10, "random_state": 0}
-    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **options)
-    group.create_array(part, shape=(30,), chunks=(10,), dtype="f4", overwrite=True)[:] = 1
-    with pytest.raises(InvalidInputError, match=f"{part} is float32, and .* with float64"):
-        view.refresh()
-    assert view.version == 1
