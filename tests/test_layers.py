@@ -64,13 +64,11 @@ EXCEPTIONS = {
     ("core.coreset", "plotting"),
     ("core.coreset", "inputs.picking"),
     ("core.coreset", "solvers.centroids"),
-    ("core.coreset", "storage.contents"),
-    ("core.coreset", "storage.group"),
-    ("core.coreset", "storage.zarr_places"),
+    ("core.coreset", "storage.coresets"),
+    ("core.coreset", "storage.locations"),
     ("core.portfolio", "plotting"),
-    ("core.portfolio", "storage.contents"),
-    ("core.portfolio", "storage.group"),
-    ("core.portfolio", "storage.zarr_places"),
+    ("core.portfolio", "storage.coresets"),
+    ("core.portfolio", "storage.locations"),
     ("metrics.audit", "plotting"),
 }
 """Methods of `Coreset` and `Portfolio`, two lines each, import these by name when called."""

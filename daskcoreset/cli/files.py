@@ -20,7 +20,7 @@ from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.places import from_root
 from daskcoreset.storage.atomic import new_file, new_store
-from daskcoreset.storage.contents import HEADER
+from daskcoreset.storage.group import HEADER
 from daskcoreset.storage.locations import is_file_url, local_path, locate, path_of_file_url
 
 if TYPE_CHECKING:

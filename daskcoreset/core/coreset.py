@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -14,14 +13,12 @@ import numpy as np
 
 from daskcoreset.core.coordinates import (
     check_coordinates,
-    loaded_coordinates,
     same_coordinates,
-    stored_coordinates,
     union_of_coordinates,
 )
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
 from daskcoreset.core.optional import import_optional
-from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
+from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, IndexArray, Metric
@@ -33,62 +30,42 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from daskcoreset.solvers.centroids import Centroids
-    from daskcoreset.storage.zarr_places import Location
+    from daskcoreset.storage.locations import Location
 
 
 def freeze(value: Any, name: str = "provenance") -> Any:
     """Return a read-only copy of JSON values: mappings as proxies, sequences as tuples.
-
-    Parameters
-    ----------
-    value : JSON
-        None, booleans, text, numbers, NumPy scalars, and lists, tuples and mappings of them.
-    name : str, default "provenance"
-        The name of the value in messages.
-
-    Returns
-    -------
-    JSON
-        The copy. NumPy scalars become Python scalars.
-
-    Raises
-    ------
-    InvalidInputError
-        If a number is NaN or infinite, which JSON cannot represent.
-    InvalidTypeError
-        If something is not a JSON value.
 
     Examples
     --------
     >>> freeze({"seed": np.int64(7), "columns": ["a", "b"]})
     mappingproxy({'seed': 7, 'columns': ('a', 'b')})
     """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidInputError(
-                f"{name} is {value}, which JSON cannot represent",
-                argument=name,
-                remedy="use None or text",
-            )
-        return value
-    if isinstance(value, (list, tuple)):
-        return tuple(freeze(item, f"{name}[{i}]") for i, item in enumerate(value))
-    if isinstance(value, Mapping):
-        wrong = [key for key in value if not isinstance(key, str)]
-        if not wrong:
-            frozen = {str(key): freeze(item, f"{name}[{key!r}]") for key, item in value.items()}
-            return MappingProxyType(frozen)
-        name, value = f"a key of {name}", wrong[0]
+    try:
+        plain = json.loads(json.dumps(value, allow_nan=False, default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
+        raise kind(
+            f"{name} is not plain JSON ({error})",
+            argument=name,
+            remedy="use text, finite numbers, lists and mappings of these",
+        ) from error
+    return _frozen(plain)
 
-    raise InvalidTypeError(
-        f"{name} is {a_type(value)}",
-        argument=name,
-        remedy="use text, numbers, lists and mappings of these",
-    )
+
+def _plain(value: Any) -> Any:
+    """Return what JSON says of a NumPy scalar or of a read-only mapping."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"it holds {a_type(value)}")
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType({key: _frozen(item) for key, item in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def thaw(value: Any) -> Any:
@@ -99,11 +76,7 @@ def thaw(value: Any) -> Any:
     >>> thaw(freeze({"columns": ["a", "b"]}))
     {'columns': ['a', 'b']}
     """
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [thaw(item) for item in value]
-    return value
+    return json.loads(json.dumps(value, default=_plain))
 
 
 def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
@@ -237,11 +210,6 @@ def n_clusters_of(coreset: Coreset) -> int | None:
     return None if known is None else int(known)
 
 
-# Version of the layout of a stored coreset; one higher whenever an older reader would fail.
-SCHEMA_VERSION = 2
-
-_KIND = "coreset"
-
 CLASS_WEIGHT = "class_weight"
 """Where the provenance has the labels and factors that weights of rows contain."""
 
@@ -301,14 +269,7 @@ class Coreset(WeightedPoints):
             raise InvalidInputError(
                 "points has no rows", argument="points", remedy="pass at least one row"
             )
-        try:
-            frozen = freeze(self.provenance)
-        except RecursionError:
-            raise InvalidTypeError(
-                "provenance contains itself, or is nested too deep",
-                argument="provenance",
-                remedy="pass plain JSON values",
-            ) from None
+        frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
             raise InvalidTypeError(
                 f"provenance is {a_type(self.provenance)}",
@@ -344,23 +305,8 @@ class Coreset(WeightedPoints):
         return f"{len(self):,}" if n is None else f"{len(self):,} of {n:,}"
 
     def _repr_html_(self) -> str:
-        sparse = "" if isinstance(self.points, np.ndarray) else ", sparse"
-        record = {key: _text_of(value) for key, value in self.provenance.items()}
-        first = {
-            "method": record.pop("method", "none"),
-            "rows": self._n_rows,
-            "features": f"{self.n_features:,}",
-            "labels": "none" if self.labels is None else kind_of_values(self.labels),
-            "seed": short_seed(record.pop("seed", "none")),
-            "dtype": f"{self.points.dtype}{sparse}",
-            "total weight": f"{self.total_weight:.6g}",
-            "source": record.pop("source", "none"),
-        }
-        others = html_table(record.items())
-        return (
-            html_table(first.items(), caption=type(self).__name__)
-            + f"<details><summary>provenance</summary>{others}</details>"
-        )
+        rows = [(key, _text_of(value)) for key, value in self.provenance.items()]
+        return html_table(rows, caption=repr(self))
 
     def equals(self, other: WeightedPoints) -> bool:
         """Return whether all arrays have the same bits, and the provenances are equal.
@@ -712,16 +658,9 @@ class Coreset(WeightedPoints):
         >>> Coreset.from_zarr(store).equals(coreset)
         True
         """
-        from daskcoreset.storage.group import write_group
+        from daskcoreset.storage.coresets import save
 
-        write_group(
-            store,
-            *stored_coreset(self),
-            kind=_KIND,
-            schema_version=SCHEMA_VERSION,
-            overwrite=overwrite,
-            storage_options=storage_options,
-        )
+        save(self, store, overwrite=overwrite, storage_options=storage_options)
 
     @classmethod
     @about_argument("store")
@@ -747,20 +686,9 @@ class Coreset(WeightedPoints):
         StoreError
             If it is missing, incomplete, damaged, of another version, or inconsistent.
         """
-        from daskcoreset.storage.contents import refuse_inconsistent
-        from daskcoreset.storage.group import read_group
-        from daskcoreset.storage.zarr_places import location_name
+        from daskcoreset.storage.coresets import load_coreset
 
-        arrays, attributes = read_group(
-            store,
-            kind=_KIND,
-            schema_version=SCHEMA_VERSION,
-            storage_options=storage_options,
-        )
-        with refuse_inconsistent(
-            f"{location_name(store)}: not a consistent coreset", "build it again"
-        ):
-            return loaded_coreset(arrays, attributes)
+        return load_coreset(store, storage_options)
 
     def to_xarray(self) -> xr.Dataset:
         """Convert to a Dataset with dimensions ``row`` and ``feature``, without copying.
@@ -845,26 +773,6 @@ class Coreset(WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
-
-
-def stored_coreset(
-    coreset: Coreset,
-) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]], dict[str, Any]]:
-    """Return the arrays of a coreset, their dimensions, and the attributes beside them."""
-    arrays, dims, attributes = to_arrays(coreset)
-    attributes["provenance"] = thaw(coreset.provenance)
-    if coreset.coordinates:
-        stored, attributes["coordinates"] = stored_coordinates(coreset.coordinates)
-        arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
-    return arrays, dims, attributes
-
-
-def loaded_coreset(arrays: dict[str, AnyArray], attributes: Mapping[str, Any]) -> Coreset:
-    """Return the coreset of what `stored_coreset` returned."""
-    coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
-    part = from_arrays(arrays, attributes)
-    provenance = attributes["provenance"]
-    return Coreset(part.points, part.weights, part.indices, part.labels, provenance, coordinates)
 
 
 def _text_of(value: Any) -> str:

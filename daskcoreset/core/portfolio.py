@@ -7,25 +7,14 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
+from daskcoreset.core.coreset import Coreset, freeze, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
 
 if TYPE_CHECKING:
-    from daskcoreset.storage.zarr_places import Location
-
-# Version of the layout of a stored portfolio, the only one that is read.
-SCHEMA_VERSION = 1
-
-_KIND = "portfolio"
-
-# Begins the names of the arrays of the moments.
-_MOMENTS = "moments_"
-
-# The dimension that all members share.
-_SHARED = "feature"
+    from daskcoreset.storage.locations import Location
 
 _HEADS = ("name", "method", "rows", "total weight", "reads by itself")
 
@@ -222,35 +211,9 @@ class Portfolio(Mapping[str, Coreset]):
         >>> list(Portfolio.from_zarr(store))
         ['one']
         """
-        from daskcoreset.storage.group import write_group
+        from daskcoreset.storage.coresets import save
 
-        arrays: dict[str, Any] = {}
-        dims: dict[str, tuple[str, ...]] = {}
-        records = []
-        for i, (name, member) in enumerate(self.members.items()):
-            parts, axes, attributes = stored_coreset(member)
-            for part, array in parts.items():
-                arrays[f"{_prefix(i)}{part}"] = array
-                dims[f"{_prefix(i)}{part}"] = tuple(
-                    axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
-                )
-            records.append({**attributes, "name": name})
-        moments = None
-        if self.moments is not None:
-            parts, moments = self.moments.to_stored()
-            for part, array in parts.items():
-                arrays[_MOMENTS + part] = array
-                dims[_MOMENTS + part] = self.moments.dimensions(part)
-        write_group(
-            store,
-            arrays,
-            dims,
-            {"members": records, "provenance": thaw(self.provenance), "moments": moments},
-            kind=_KIND,
-            schema_version=SCHEMA_VERSION,
-            overwrite=overwrite,
-            storage_options=storage_options,
-        )
+        save(self, store, overwrite=overwrite, storage_options=storage_options)
 
     @classmethod
     @about_argument("store")
@@ -274,32 +237,9 @@ class Portfolio(Mapping[str, Coreset]):
         StoreError
             If it is missing, incomplete, damaged, of another version, or inconsistent.
         """
-        from daskcoreset.storage.contents import refuse_inconsistent
-        from daskcoreset.storage.group import read_group
-        from daskcoreset.storage.zarr_places import location_name
+        from daskcoreset.storage.coresets import load_portfolio
 
-        arrays, attributes = read_group(
-            store,
-            kind=_KIND,
-            schema_version=SCHEMA_VERSION,
-            storage_options=storage_options,
-        )
-        with refuse_inconsistent(
-            f"{location_name(store)}: not a consistent portfolio", "build it again"
-        ):
-            record = attributes["moments"]
-            named = [name for name in arrays if name.startswith(_MOMENTS)]
-            stored = {name.removeprefix(_MOMENTS): arrays.pop(name) for name in named}
-            moments = None if record is None else DataSummary.from_stored(stored, record)
-            members: dict[str, Coreset] = {}
-            for i, record in enumerate(attributes["members"]):
-                prefix = _prefix(i)
-                named = [name for name in arrays if name.startswith(prefix)]
-                parts = {name.removeprefix(prefix): arrays.pop(name) for name in named}
-                members[record["name"]] = loaded_coreset(parts, record)
-            if arrays or len(members) != len(attributes["members"]):
-                raise InvalidInputError("members and arrays do not fit together")
-            return cls(members, attributes["provenance"], moments)
+        return load_portfolio(store, storage_options)
 
 
 def check_member_name(name: Any) -> str:
@@ -321,7 +261,3 @@ def check_member_name(name: Any) -> str:
 
 def _same(first: Any, second: Any) -> bool:
     return first is second or (first is not None and bool(first.equals(second)))
-
-
-def _prefix(position: int) -> str:
-    return f"member{position}_"

@@ -39,7 +39,7 @@ from daskcoreset.inputs.places import (
 from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.stored import with_own_metadata
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
-from daskcoreset.storage.contents import HEADER
+from daskcoreset.storage.group import HEADER
 from daskcoreset.storage.locations import clean_url
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it

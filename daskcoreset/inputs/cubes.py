@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.boxes import Box
-from daskcoreset.core.coordinates import kept_values, loaded_values, stored_dtype, stored_values
+from daskcoreset.core.coordinates import kept_values
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import unused_name
 from daskcoreset.inputs.dataframes import check_numeric
 from daskcoreset.inputs.options import ReadOptions, Rows, check_columns
+from daskcoreset.storage.coordinates import loaded_values, stored_values
 
 # The variable of a DataArray without a name.
 UNNAMED = "value"
@@ -75,8 +76,7 @@ class Feature:
     def from_json(cls, record: Mapping[str, Any]) -> Feature:
         """Return the feature of `to_json`."""
         coords = {
-            dim: loaded_values(np.asarray(one["values"], stored_dtype(one["dtype"])), one["dtype"])
-            for dim, one in record["coords"].items()
+            dim: loaded_values(one["values"], one["dtype"]) for dim, one in record["coords"].items()
         }
         shape = tuple(map(int, record["shape"]))
         dims = tuple(record["dims"])

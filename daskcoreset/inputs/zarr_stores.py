@@ -12,8 +12,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from daskcoreset.inputs.places import Place, clear_errors, options_for
-from daskcoreset.storage.locations import clean_url
-from daskcoreset.storage.objects import name_of
+from daskcoreset.storage.locations import store_name
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096
@@ -54,24 +53,6 @@ def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
     return zarr.open(
         url, mode="r", storage_options=None if storage_options is None else dict(storage_options)
     )
-
-
-def store_name(store: Any, path: str = "") -> str:
-    """Return the name of a store, or of a place in it, without secrets: a URL where it has one."""
-    inner = getattr(store, "store", None)
-    if inner is not None and type(store).__name__ == "StorePath":
-        return store_name(inner, store.path)
-    filesystem = getattr(store, "fs", None)
-    text = str(store)
-    if (snapshot := getattr(getattr(store, "session", None), "snapshot_id", None)) is not None:
-        return f"{type(store).__name__}({snapshot})/{path}".rstrip("/")  # Icechunk
-    if filesystem is not None:
-        url = str(getattr(store, "path", ""))
-        text = url if "://" in url else str(filesystem.unstrip_protocol(url))
-    elif type(store).__name__ == "ObjectStore":
-        text = name_of(store.store)
-    text = clean_url(text)
-    return f"{text.rstrip('/')}/{path}" if path else text
 
 
 def is_in_process(array: Any) -> bool:

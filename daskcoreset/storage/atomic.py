@@ -1,14 +1,13 @@
-"""Directories that are complete or absent, whatever interrupts their writing.
+"""Folders and files that are complete or absent, whatever interrupts their writing.
 
-A directory is filled under a hidden name beside its target, flushed to the disk, and then
-renamed. A rename cannot replace a directory that holds something, so the old one is first
-renamed aside, and removed only when the new one stands in its place. A process that is killed
-leaves hidden directories. After a kill between the two renames both are there, complete.
+A folder is filled under a hidden name beside its target, flushed to the disk, and renamed. A rename
+cannot replace a folder that holds something, so the old one is first renamed aside, and removed
+only when the new one stands in its place. A process that is killed leaves hidden folders. After a
+kill between the two renames both are there, complete.
 """
 
 from __future__ import annotations
 
-import errno
 import glob
 import hashlib
 import os
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from daskcoreset.core.errors import CoresetError, StoreError
 
-_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.daskcoreset-(?:partial|previous)")
+_LEFTOVER = re.compile(r"\..+\.daskcoreset-(?:partial|previous)")
 
 # Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.
 _NAME_LENGTH = 40
@@ -29,25 +28,15 @@ _NAME_LENGTH = 40
 
 @contextmanager
 def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
-    """Yield a scratch directory that becomes `path` when the block ends without an error.
+    """Yield a scratch folder that becomes `path` when the block ends without an error.
 
     Parameters
     ----------
     path : Path
         The target, without symbolic links in it. Its parents are made if missing.
     may_replace : callable
-        Called immediately before the target is touched. Returns True if the target is to
-        be replaced, False if nothing (or an empty directory) is there. Raises to refuse.
-
-    Yields
-    ------
-    Path
-        An empty sibling of `path`. It is removed if the block raises.
-
-    Raises
-    ------
-    StoreError
-        If the file system refused. The former contents of `path` are still there.
+        Called immediately before the target is touched. Returns True if the target is to be
+        replaced, False if nothing (or an empty folder) is there. Raises to refuse.
 
     Examples
     --------
@@ -92,11 +81,6 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
 def new_file(path: Path) -> Iterator[Path]:
     """Yield a scratch file that takes the place of `path` when the block ends without an error.
 
-    Raises
-    ------
-    StoreError
-        If the file system refused. The former contents of `path` are still there.
-
     Examples
     --------
     >>> import tempfile
@@ -124,24 +108,12 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def is_leftover(path: Path) -> bool:
-    """Return whether a path has one of the hidden names of `new_store`.
-
-    Examples
-    --------
-    >>> is_leftover(Path("result"))
-    False
-    """
+    """Return whether a path has one of the hidden names of `new_store`."""
     return _LEFTOVER.fullmatch(path.name) is not None
 
 
 def find_previous(path: Path) -> Path | None:
-    """Return the directory that was at `path` before a replacement was killed between its renames.
-
-    Examples
-    --------
-    >>> find_previous(Path("result")) is None
-    True
-    """
+    """Return the folder that was at `path` before a replacement was killed between its renames."""
     pattern = f".{glob.escape(_tag(path))}.*.daskcoreset-previous"
     names = glob.glob(pattern, root_dir=path.parent)  # noqa: PTH207 - of no error
     hidden = [path.with_name(name) for name in names]
@@ -160,15 +132,13 @@ def _tag(path: Path) -> str:
 def _make_folder(folder: Path) -> None:
     """Make a folder and its parents, each flushed: what is put into it must not go with it."""
     if not folder.is_dir():
-        if folder.exists():
-            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is no folder")
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         _flush_entry(folder.parent)
 
 
 def _flush(root: Path) -> None:
-    """Flush a directory to the disk, files first: a rename must not outlive its data."""
+    """Flush a folder to the disk, files first: a rename must not outlive its data."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             # Windows flushes only what is open for writing.
@@ -177,9 +147,7 @@ def _flush(root: Path) -> None:
 
 
 def _flush_entry(folder: Path) -> None:
-    # Windows and some network file systems flush no directories; their renames are durable
-    # or nothing can make them so.
-    with suppress(OSError):
+    with suppress(OSError):  # Windows and some network file systems flush no folders
         _fsync(folder, os.O_RDONLY)
 
 

@@ -1,123 +1,325 @@
-"""Named arrays in Zarr version 3, written whole or not at all, with a digest."""
+"""Zarr groups of named arrays and attributes, written whole or not at all, with one digest."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
 
 import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, check_time, in_time
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
+    MissingDependencyError,
     MissingPathError,
-    OutOfTimeError,
     StoreError,
 )
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.storage.atomic import find_previous, new_store
-from daskcoreset.storage.contents import (
-    HEADER,
-    JSON,
-    GroupContents,
-    find_header_problem,
-    spell_dtype,
+from daskcoreset.storage.locations import (
+    CHECK_URL,
+    Location,
+    location_name,
+    reason,
+    remedy_for,
+    store_name,
+    zarr_store,
 )
-from daskcoreset.storage.zarr_places import Location, clear_place_errors, place_name, resolve
 
 if TYPE_CHECKING:
     import zarr
     from zarr.storage import StorePath
 
-# Between 8 and 32 MB a chunk read fastest in measurements. Most coresets are one chunk.
+# The attribute that makes a Zarr group one of ours.
+HEADER = "daskcoreset"
+
+# The values of attributes. Tuples come back as lists.
+JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+
+# Chunks of 8 to 32 MB read fastest in measurements. Most coresets are one chunk.
 _CHUNK_BYTES = 32 * 2**20
+
+_GROUP = "group"
+_FROM_A_COPY = "restore it from a copy or build it again"
+
+# What opens a group that is of another kind than was asked for.
+_OPENED_BY = {
+    "coreset": "Coreset.from_zarr",
+    "portfolio": "Portfolio.from_zarr",
+    "coreset-tree": "CoresetTree.open",
+    "coreset-stream": "CoresetStream.load",
+}
+
+
+@dataclass(frozen=True)
+class GroupContents:
+    """Arrays and attributes of a group, and the groups in it.
+
+    Attributes
+    ----------
+    arrays : mapping of str to ndarray
+        Numbers of at most 64 bits (complex ones of 128), truth values or text.
+    dims : mapping of str to tuple of str
+        Dimension names of each array.
+    attributes : mapping of str to JSON
+    kind : str
+    schema_version : int
+        Version of the layout of this kind.
+    groups : mapping of str to GroupContents, default empty
+    """
+
+    arrays: Mapping[str, AnyArray]
+    dims: Mapping[str, tuple[str, ...]]
+    attributes: Mapping[str, JSON]
+    kind: str
+    schema_version: int
+    groups: Mapping[str, GroupContents] = field(default_factory=dict)
+
+    def checked(self) -> GroupContents:
+        """Return the contents with attributes in plain JSON. Anything else is an error."""
+        try:
+            plain = json.loads(json.dumps(dict(self.attributes), allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInputError(
+                f"attributes must be plain JSON: {error}", remedy="convert them first"
+            ) from error
+        return replace(self, attributes=plain)
+
+    @property
+    def header(self) -> dict[str, JSON]:
+        """The kind, the version, and the members with their dtypes."""
+        arrays = {name: _spelled(array) for name, array in self.arrays.items()}
+        members = {**arrays, **dict.fromkeys(self.groups, _GROUP)}
+        return {"kind": self.kind, "version": self.schema_version, "members": members}
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all that is stored."""
+        names = sorted(self.arrays)
+        axes = {name: [self.arrays[name].shape, self.dims[name]] for name in names}
+        inner = {name: group.digest for name, group in self.groups.items()}
+        described = json.dumps([self.header, self.attributes, axes, inner], sort_keys=True)
+        digest = hashlib.sha256(described.encode())
+        for name in names:
+            digest.update(_bits(self.arrays[name]))
+        return digest.hexdigest()
+
+
+def _spelled(array: AnyArray) -> str:
+    """Spell the dtype of an array alike on every machine."""
+    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
+
+
+def _bits(array: AnyArray) -> bytes:
+    if array.dtype.kind == "T":
+        return json.dumps(array.ravel().tolist()).encode()
+    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+@contextmanager
+def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
+    """Raise a `StoreError` in place of the errors that contradictory contents cause."""
+    try:
+        yield
+    except (StoreError, MissingDependencyError):
+        raise
+    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise StoreError(f"{subject} ({error!r})", remedy=remedy) from error
+
+
+# --- writing -----------------------------------------------------------------------------
 
 
 def write_group(
     store: Location,
-    arrays: Mapping[str, AnyArray],
-    dims: Mapping[str, tuple[str, ...]],
-    attributes: Mapping[str, JSON],
+    contents: GroupContents,
     *,
-    kind: str,
-    schema_version: int,
     overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write named arrays and attributes as one Zarr version 3 group, whole or not at all.
+    """Write a group whole or not at all. With `overwrite` it replaces one of its kind alone.
 
-    Parameters
-    ----------
-    store : str, path-like, zarr Store or StorePath
-        Place of the group. Missing parent directories are made.
-    arrays : mapping of str to ndarray
-        Arrays of any shape. Booleans, integers, floats up to 64 bits, complex up to 128
-        bits, and strings (fixed width or `numpy.dtypes.StringDType` without a missing
-        value). Numbers are stored in little-endian order.
-    dims : mapping of str to tuple of str
-        Dimension names of each array, one per axis. A name has one length in all arrays.
-    attributes : mapping of str to JSON
-        Attributes of the group, without NaN or infinity, which JSON does not have.
-    kind : str
-        Kind of the group. Only the same kind reads or overwrites it.
-    schema_version : int
-        Version of the layout, 1 or more.
-    overwrite : bool, default=False
-        Replace a group of the same kind. Anything that this library did not write is refused.
-    storage_options : mapping, optional
-        For a URL, as in `daskcoreset.storage.objects.connect`, or those of its fsspec file system.
-
-    Raises
-    ------
-    InvalidInputError
-        If a name, dimension, string or attribute cannot be stored.
-    InvalidTypeError
-        If the store, an array's dtype or an attribute's type is not supported.
-    MissingDependencyError
-        If the URL needs a package that is not installed.
-    StoreError
-        If something is there already, or the disk refused. Then nothing was changed.
-
-    Examples
-    --------
-    >>> from zarr.storage import MemoryStore
-    >>> store = MemoryStore()
-    >>> ages = np.array([31, 45])
-    >>> write_group(store, {"age": ages}, {"age": ("row",)}, {}, kind="demo", schema_version=1)
-    >>> read_group(store, kind="demo", schema_version=1)
-    ({'age': array([31, 45])}, {})
+    On a disk it is written beside its path and renamed. Elsewhere its digest is written last, and
+    a group without digest is an error to read. Of two writers of a new group, a conditional write
+    refuses the second.
     """
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    target, path = resolve(store, storage_options)
-    if target.read_only or not target.store.supports_deletes:
-        what = f"store {place_name(target)} is read-only or cannot delete"
+    contents = contents.checked()
+    check_flag("overwrite", overwrite)
+    in_time(
+        lambda: _write(zarr_store(store, storage_options), contents, overwrite=overwrite),
+        lambda: f"{location_name(store)} has not answered",
+        NO_ANSWER,
+    )
 
-        raise InvalidInputError(f"{what}", remedy="write to a directory and copy that")
-    find_members = partial(_replaceable, target, path, kind, overwrite=overwrite)
-    if path is None:
 
-        def write() -> None:
-            with clear_place_errors(target, "written"):
-                _fill(target, contents, find_members())
+def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> None:
+    if place.read_only or not place.store.supports_deletes:
+        raise InvalidInputError(
+            f"store {store_name(place)} is read-only or cannot delete",
+            remedy="write to a directory and copy that",
+        )
+    path = _path_of(place)
+    with _clear_errors(path or store_name(place), "written", remote=path is None):
+        if path is not None and not path.exists() and (before := find_previous(path)):
+            before.rename(path)  # the writer that moved it away was killed
+        replaced = _replaceable(place, contents.kind, overwrite=overwrite)
+        if path is None:
+            _clear_away(place, contents, replaced)
+            fill_group(place, contents)
+            return
+        # Asked before the work and after it: something may have appeared meanwhile.
+        with new_store(
+            path, lambda: bool(_replaceable(place, contents.kind, overwrite=overwrite))
+        ) as scratch:
+            fill_group(scratch, contents)
 
-        in_time(write, lambda: f"{place_name(target)} has not answered", NO_ANSWER)
+
+def _path_of(place: StorePath) -> Path | None:
+    """Return the path of a place on a disk. Links are followed, or a rename would replace them."""
+    from zarr.storage import LocalStore
+
+    store = place.store
+    return (store.root / place.path).resolve() if isinstance(store, LocalStore) else None
+
+
+@contextmanager
+def _clear_errors(name: Any, done: str, *, remote: bool) -> Iterator[None]:
+    """Turn errors of disks and servers into a `StoreError` that names the place."""
+    try:
+        yield
+    except CoresetError:
+        raise
+    except Exception as error:
+        if not (remote or isinstance(error, OSError)):
+            raise
+        raise StoreError(
+            f"{name} could not be {done} ({reason(error)})",
+            argument=str(name),
+            remedy=remedy_for(error, remote=remote) or (CHECK_URL if remote else "check the path"),
+        ) from None  # the cause may show a URL with its password
+
+
+def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
+    """Return the entries of the group of ours that is there. Anything else there is an error."""
+    from zarr.core.sync import sync
+
+    async def listed() -> set[str]:  # obstore begins a list only while a loop runs
+        return {entry async for entry in place.store.list_dir(place.path)}
+
+    path = _path_of(place)
+    name = path or store_name(place)
+    if path is not None and path.exists() and not path.is_dir():
+        raise StoreError(f"{name} is a file", remedy="choose another path")
+    entries = set() if path and not path.exists() else sync(listed())
+    if not entries:
+        return set()
+    header: Any = None
+    try:
+        header = _open(place).attrs.asdict()[HEADER]
+        members = {"zarr.json", *header["members"]}
+    except (KeyError, TypeError, ValueError, OSError):
+        header = {}
+    if header.get("kind") != kind:
+        raise StoreError(
+            f"{name} exists and is not a {kind} of daskcoreset, so it is never overwritten",
+            remedy="choose another path",
+        )
+    if foreign := entries - members:
+        raise StoreError(
+            f"{name} also holds {min(foreign)!r}, so it is never overwritten",
+            remedy="move that or choose another path",
+        )
+    if not overwrite:
+        raise StoreError(
+            f"{name} exists", remedy="pass overwrite=True to replace it or choose another path"
+        )
+    return entries
+
+
+def _clear_away(place: StorePath, contents: GroupContents, replaced: set[str]) -> None:
+    """Remove what is replaced. Until the last step it can be recognised as ours, and incomplete."""
+    from zarr.core.sync import sync
+
+    if not replaced:
         return
-    find_members()  # before the work, and again after it: something may have appeared meanwhile
-    with new_store(path, lambda: find_members() is not None) as scratch:
-        fill_group(scratch, contents)
+    members = dict.fromkeys(replaced - {"zarr.json"}, "old")
+    _open(place, "r+").attrs.put({HEADER: {**contents.header, "members": members}})
+    for name in members:
+        sync(place.store.delete_dir((place / name).path))
+    sync(place.store.delete((place / "zarr.json").path))
 
 
 def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
-    """Write contents that are checked as a group, in a directory that `new_store` makes whole."""
+    """Write contents that are checked to an empty place."""
     from zarr.storage import LocalStore, StorePath
 
     target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
-    _fill(target, contents, None)
+    group = _claimed(target, contents)
+    for name, array in contents.arrays.items():
+        check_time(f"{store_name(target)} was being written", NO_ANSWER)
+        _write_array(group, name, array, contents.dims[name])
+    for name, inner in contents.groups.items():
+        fill_group(target / name, inner)
+    check_time(f"{store_name(target)} was being written", NO_ANSWER)
+    header = {**contents.header, "digest": contents.digest}
+    group.attrs.put({**contents.attributes, HEADER: header})
+
+
+def _claimed(place: StorePath, contents: GroupContents) -> zarr.Group:
+    """Make a group without digest, by one write that only the first of several writers can make."""
+    from zarr.buffer.cpu import Buffer
+    from zarr.core.sync import sync
+
+    header = {**contents.header, "writer": uuid4().hex}
+    group = {"zarr_format": 3, "node_type": _GROUP, "attributes": {HEADER: header}}
+    data = Buffer.from_bytes(json.dumps(group).encode())
+    sync(place.store.set_if_not_exists((place / "zarr.json").path, data))
+    made = _open(place, "r+")
+    if made.attrs.asdict().get(HEADER) != header:
+        raise StoreError(
+            f"{store_name(place)} exists: another writer was first", remedy="choose another path"
+        )
+    return made
+
+
+def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
+    from zarr.codecs import ZstdCodec
+
+    rows = max(1, _CHUNK_BYTES // max(1, array.itemsize * math.prod(array.shape[1:])))
+    # Text of fixed width has no Zarr version 3 specification yet. The header records the width.
+    is_text = array.dtype.kind in "UT"
+    stored = group.create_array(
+        name,
+        shape=array.shape,
+        dtype="string" if is_text else array.dtype.newbyteorder("<"),
+        chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
+        # The checksum stops damaged text before its decoder believes a length of gigabytes.
+        compressors=[ZstdCodec(checksum=True)],
+        fill_value="" if is_text else 0,
+        dimension_names=dims,
+        # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
+        config={"write_empty_chunks": True},
+    )
+    try:
+        stored[...] = array
+    except (TypeError, UnicodeError) as error:  # text with halves of surrogates
+        raise InvalidInputError(
+            f"{name} cannot be stored ({error})", remedy="clean or convert it first"
+        ) from error
+
+
+# --- reading -----------------------------------------------------------------------------
 
 
 def read_group(
@@ -126,289 +328,112 @@ def read_group(
     kind: str,
     schema_version: int,
     storage_options: Mapping[str, Any] | None = None,
-) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Read a group written by `write_group`, and check it.
-
-    Parameters
-    ----------
-    store : str, path-like, zarr Store or StorePath
-        Place of the group.
-    kind : str
-        The kind it must be of.
-    schema_version : int
-        The version it must be of.
-    storage_options : mapping, optional
-        As in `write_group`.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        The arrays, bit for bit as written, in native byte order.
-    attributes : dict
-        The attributes as written.
-
-    Raises
-    ------
-    StoreError
-        If the group is missing, incomplete, of another kind or version, or differs in any
-        bit of its arrays, names or attributes from what was written.
-    InvalidTypeError
-        If `store` has an unknown type.
-
-    Examples
-    --------
-    >>> from zarr.storage import MemoryStore
-    >>> read_group(MemoryStore(), kind="demo", schema_version=1)
-    Traceback (most recent call last):
-    ...
-    daskcoreset.errors.MissingPathError: there is no demo at ...; check the path.
-    """
-    target, path = resolve(store, storage_options)
-    if path is not None:
-        contents = read_folder(path, kind=kind, schema_version=schema_version)
-    else:
-        contents = in_time(
-            lambda: read_contents(target, place_name(target), kind, schema_version),
-            lambda: f"{place_name(target)} has not answered",
-            NO_ANSWER,
-        )
-    return dict(contents.arrays), dict(contents.attributes)
-
-
-def read_folder(
-    path: Path,
-    *,
-    kind: str,
-    schema_version: int,
 ) -> GroupContents:
-    """Read a group on a local disk as `read_group` does, with its version and its digest.
+    """Read a group of a kind that `write_group` wrote, and check every bit of it."""
 
-    Parameters
-    ----------
-    path : Path
-    kind, schema_version
-        As in `read_group`.
-    """
+    def read() -> GroupContents:
+        place = zarr_store(store, storage_options)
+        path = _path_of(place)
+        if path is not None:
+            return read_folder(path, kind=kind, schema_version=schema_version)
+        return read_contents(place, store_name(place), kind, schema_version)
+
+    return in_time(read, lambda: f"{location_name(store)} has not answered", NO_ANSWER)
+
+
+def read_folder(path: Path, *, kind: str, schema_version: int) -> GroupContents:
+    """Read a group on a disk as `read_group` does."""
     from zarr.storage import LocalStore, StorePath
 
-    # An overwrite that was killed between its renames leaves the store of before beside the path.
-    place = path if os.path.lexists(path) else find_previous(path) or path
-    target = StorePath(LocalStore(place, read_only=True))
-    return read_contents(target, str(path), kind, schema_version)
+    # A writer that was killed between its renames leaves the group of before beside the path.
+    there = path if os.path.lexists(path) else find_previous(path) or path
+    place = StorePath(LocalStore(there, read_only=True))
+    return read_contents(place, str(path), kind, schema_version)
 
 
-def read_contents(  # noqa: C901 - a branch for each kind of failure
-    target: StorePath,
-    where: str,
-    kind: str,
-    schema_version: int,
+def read_contents(
+    place: StorePath, where: str, kind: str | None, schema_version: int
 ) -> GroupContents:
-    """Read a group of a Zarr store, as `read_folder` does on a disk. `where` is its name."""
+    """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
     from zarr.errors import ContainsArrayError
 
     try:
-        with clear_place_errors(target, "read"):
-            group = _open(target)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise _nothing_at(target, where, kind) from error
-    except PermissionError as error:
-        raise StoreError(
-            f"{where} cannot be read: access is denied",
-            remedy="let the user of this process read it",
-        ) from error
-    except (StoreError, OutOfTimeError):
+        return _read(place, where, kind, schema_version)
+    except CoresetError:
         raise
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingPathError(
+            f"there is no {kind or _GROUP} at {where}", remedy="check the path"
+        ) from None
     except ContainsArrayError as error:
         raise StoreError(
             f"{where} is a Zarr array, not a stored {kind}",
             remedy="pass it as X to daskcoreset.build",
         ) from error
-    # A damaged store makes zarr, its codecs and the file system raise almost anything.
-    except Exception as error:
+    # A damaged store makes Zarr, its codecs and the file system raise almost anything.
+    except Exception as error:  # noqa: BLE001 - as above
         raise StoreError(
-            f"{where}: its metadata cannot be read ({error})",
-            remedy="restore it from a copy or build it again",
-        ) from error
+            f"{where} cannot be read ({reason(error)})",
+            remedy=remedy_for(error, remote=_path_of(place) is None) or _FROM_A_COPY,
+        ) from None
+
+
+def _open(place: StorePath, mode: Any = "r") -> zarr.Group:
+    import zarr
+
+    # Store and path apart, or Zarr takes the store to be open: a missing directory would be made.
+    # Consolidated metadata may differ from those of the arrays.
+    return zarr.open_group(
+        place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
+    )
+
+
+def _read(place: StorePath, where: str, kind: str | None, schema_version: int) -> GroupContents:
+    group = _open(place)
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := find_header_problem(header, kind, schema_version):
+    if problem := _find_problem(header, kind, schema_version):
         raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
-    arrays: dict[str, AnyArray] = {}
-    dims: dict[str, tuple[str, ...]] = {}
-    for name, spec in header["arrays"].items():
-        try:
-            with clear_place_errors(target, "read"):
-                arrays[name], dims[name] = _read_array(group, name, spec)
-        except (StoreError, OutOfTimeError):
-            raise
-        except Exception as error:
-            said = f"array {name!r} cannot be read ({error})"
-            raise StoreError(
-                f"{where}: {said}", remedy="restore it from a copy or build it again"
-            ) from error
-    contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
-    if contents.header(complete=True) != header:
-        msg = f"{where}: changed or damaged since it was written (its digest does not match)"
-        raise StoreError(f"{msg}", remedy="restore it from a copy or rebuild it")
+    arrays, dims, groups = {}, {}, {}
+    for name, dtype in header["members"].items():
+        if dtype == _GROUP:
+            inner = f"{where}/{name}"
+            groups[name] = read_contents(place / name, inner, None, schema_version)
+        else:
+            array: Any = group[name]
+            arrays[name] = _values(array, dtype)
+            dims[name] = tuple(array.metadata.dimension_names or ())
+    kept = (header["kind"], header["version"], groups)
+    contents = GroupContents(arrays, dims, attributes, *kept)
+    if header != {**contents.header, "digest": contents.digest}:
+        raise StoreError(
+            f"{where}: changed or damaged since it was written (its digest does not match)",
+            remedy=_FROM_A_COPY,
+        )
     return contents
 
 
-def _nothing_at(target: StorePath, where: str, kind: str) -> StoreError:
-    """Return the error of a place without a group. A folder or file may be there."""
-    from zarr.storage import LocalStore
-
-    store = target.store
-    is_there = isinstance(store, LocalStore) and os.path.lexists(store.root / target.path)
-    error = StoreError if is_there else MissingPathError
-    return error(f"there is no {kind} at {where}", remedy="check the path")
-
-
-def _open(target: StorePath, mode: Literal["r", "r+"] = "r") -> zarr.Group:
-    # Store and path apart, or zarr takes the store to be open already: a zip file would not
-    # be read, and a directory that is missing would be made.
-    # Without consolidated metadata, which may say something else than the arrays' own.
-    import zarr
-
-    return zarr.open_group(
-        target.store, path=target.path, mode=mode, zarr_format=3, use_consolidated=False
-    )
+def _find_problem(header: Any, kind: str | None, version: int) -> tuple[str, str] | None:
+    """Return what is wrong with a header, and the remedy. None if nothing is."""
+    if not isinstance(header, dict):
+        return "is a Zarr group, but not one of daskcoreset", "check the path"
+    other = str(header.get("kind"))
+    if kind is not None and other != kind:
+        opener = _OPENED_BY.get(other)
+        remedy = "check the path" if opener is None else f"open it with {opener}"
+        return f"holds a {other!r}, not a {kind!r}", remedy
+    found = header.get("version")
+    if found != version:
+        problem = f"schema version {found!r} instead of {version}"
+        return problem, "build it again, or upgrade daskcoreset"
+    if "digest" not in header:
+        return "incomplete, its writing was interrupted", "write it with overwrite=True"
+    return None
 
 
-# --- arrays ------------------------------------------------------------------------------
-
-
-def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
-    from zarr.codecs import ZstdCodec
-
-    row_bytes = array.itemsize * math.prod(array.shape[1:])
-    rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
-    # Fixed-width text and byte strings have no Zarr version 3 specification yet. The
-    # variable-length type has one, and the header records the width.
-    text = array.dtype.kind in "UT"
-    stored = group.create_array(
-        name,
-        shape=array.shape,
-        dtype="string" if text else array.dtype.newbyteorder("<"),
-        chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
-        # The checksum stops damaged text before its decoder believes a length of gigabytes.
-        compressors=[ZstdCodec(checksum=True)],
-        fill_value="" if text else 0,
-        dimension_names=dims,
-        # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
-        config={"write_empty_chunks": True},
-    )
-    stored[...] = array
-
-
-def _read_array(
-    group: zarr.Group, name: str, spec: Mapping[str, Any]
-) -> tuple[AnyArray, tuple[str, ...]]:
-    """Return an array and its dimensions. A missing chunk is found by the digest."""
-    import zarr
-
-    array = group[name]
-    if not isinstance(array, zarr.Array):
-        raise TypeError("it is a group")
-    if list(array.shape) != spec["shape"]:
-        raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
+def _values(array: zarr.Array[Any], dtype: str) -> AnyArray:
+    """Return the values of an array with the dtype that was written. The digest checks them."""
     values: AnyArray = np.asarray(array[...])
-    if values.dtype.kind in "OTU":  # of one text as fixed-width text
-        text = spec["dtype"] if spec["dtype"].startswith("<U") else np.dtypes.StringDType()
-        values = values.astype(text)
-    else:
-        values = values.astype(values.dtype.newbyteorder("="), copy=False)
-    if spell_dtype(values) != spec["dtype"]:
-        raise ValueError(f"its dtype is {values.dtype}, not {spec['dtype']}")
-    metadata: Any = array.metadata
-    return values, tuple(metadata.dimension_names or ())
-
-
-# --- what is there -----------------------------------------------------------------------
-
-
-def _replaceable(
-    target: StorePath, path: Path | None, kind: str, *, overwrite: bool
-) -> set[str] | None:
-    """Return the members of our group there, or None if there is nothing. All else is an error."""
-    from zarr.core.sync import sync
-
-    check_flag("overwrite", overwrite)
-    if path is None:
-
-        async def listed() -> set[str]:  # obstore begins a list only where a loop runs
-            return {entry async for entry in target.store.list_dir(target.path)}
-
-        return _ours(target, sync(listed()), kind, overwrite=overwrite)
-    try:
-        entries = set(os.listdir(path))  # noqa: PTH208 - names alone
-    except FileNotFoundError:
-        previous = find_previous(path)
-        if previous and not overwrite:
-            raise StoreError(
-                f"{_named(target)} exists as {previous}, which an interrupted overwrite left",
-                remedy="rename it back, or pass overwrite=True to replace it",
-            ) from None
-        return None
-    except NotADirectoryError:
-        raise StoreError(f"{_named(target)} is a file", remedy="choose another path") from None
-    except OSError as error:
-        raise StoreError(
-            f"{_named(target)} cannot be written: {error.strerror or error}",
-            remedy="choose another path",
-        ) from error
-    return _ours(target, entries, kind, overwrite=overwrite)
-
-
-def _named(target: StorePath) -> str:
-    """Return the name of a place, of a local one its path."""
-    return str(target).removeprefix("file://")
-
-
-def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -> set[str] | None:
-    if not entries:
-        return None
-    header: Any = None
-    # Whatever does not open as a group with our header is somebody else's.
-    try:
-        header = _open(target, "r+").attrs.asdict()[HEADER]
-    except OutOfTimeError:
-        raise
-    except Exception:  # noqa: BLE001, S110 - as above
-        pass
-    specs = header.get("arrays") if isinstance(header, dict) else None
-    if not isinstance(specs, dict) or header.get("kind") != kind:
-        raise StoreError(
-            f"{_named(target)} exists and is not a {kind} of daskcoreset, so it is never "
-            f"overwritten",
-            remedy="choose another path",
-        )
-    if foreign := entries - {"zarr.json", *specs}:
-        msg = f"{_named(target)} also holds {min(foreign)!r}, so it is never overwritten"
-        raise StoreError(f"{msg}", remedy="move that or choose another path")
-    if not overwrite:
-        raise StoreError(
-            f"{_named(target)} exists",
-            remedy="pass overwrite=True to replace it or choose another path",
-        )
-    return entries - {"zarr.json"}
-
-
-def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
-    """Write a group. Until its last step it is recognised as ours and as incomplete."""
-    import zarr
-
-    header = contents.header(complete=False)
-    if replaced is None:
-        group = zarr.create_group(target, zarr_format=3, attributes={HEADER: header})
-    else:
-        group = _open(target, "r+")
-        # Old names too: whatever an interruption leaves of either, a rerun may clear it.
-        old = dict.fromkeys(replaced)
-        group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
-        for name in replaced:
-            del group[name]
-    for name, array in contents.arrays.items():
-        check_time(f"{place_name(target)} was being written", NO_ANSWER)
-        _write_array(group, name, array, contents.dims[name])
-    check_time(f"{place_name(target)} was being written", NO_ANSWER)
-    group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})
+    if dtype == "string":
+        return values.astype(np.dtypes.StringDType())
+    return values.astype(np.dtype(dtype).newbyteorder("="), copy=False)

@@ -1,45 +1,122 @@
-"""Places that a user names: a path on a local disk, or a URL."""
+"""Locations that a user names: paths, URLs and Zarr stores, and what reads and writes there.
+
+Object stores are read and written by obstore, all other URLs by their file systems of fsspec.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote, urlsplit
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import a_type
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.core.optional import import_optional
+from daskcoreset.core.validation import a_type, check_options
 
-# One letter is a drive of Windows; one slash is what `pathlib.Path` leaves of the two of a URL.
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+    from zarr.abc.store import Store
+    from zarr.storage import StorePath
 
-# Of a file or folder, in bytes, on all usual disks.
-_LONGEST = 255
+# A path, a URL, or a Zarr store with or without a path in it.
+Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 
-_CHAINED = re.compile(r"[^/\\]*::")
+OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
 
+# A single letter is a drive of Windows. `pathlib.Path` leaves one slash of the two of a URL.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/|:.*://)")
 _FILE = re.compile(r"(?:file|local):(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
+
+_MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
+
+# The names of options that s3fs, gcsfs and adlfs have, and those of obstore.
+_OPTIONS = {
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "endpoint_url": "endpoint",
+    "region_name": "region",
+    "anon": "skip_signature",
+}
+_WITHOUT_USE = {"use_listings_cache", "skip_instance_cache", "config_kwargs"}
+
+# A server that restarts is waited for. One that is gone is an error within seconds.
+_RETRIES: dict[str, Any] = {
+    "max_retries": 6,
+    "retry_timeout": dt.timedelta(seconds=60),
+    "backoff": {
+        "init_backoff": dt.timedelta(milliseconds=100),
+        "max_backoff": dt.timedelta(seconds=8),
+        "base": 2,
+    },
+}
+_CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "600s"}
+
+_CREDENTIALS = {
+    "s3": "storage_options={'key': ..., 'secret': ..., 'endpoint_url': ..., 'region': ...}, or set "
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
+    "gs": "storage_options={'service_account': path}, or set GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "storage_options={'account_name': ..., 'account_key': ...}, or set "
+    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "ht": "a URL that needs no password",
+}
+
+
+# --- paths and URLs ----------------------------------------------------------------------
+
+
+def scheme_of(text: str) -> str | None:
+    """Return the scheme of a URL, in small letters. None for a path.
+
+    Examples
+    --------
+    >>> scheme_of("S3://bucket"), scheme_of("simplecache::s3://bucket"), scheme_of("C:/data")
+    ('s3', 'simplecache', None)
+    >>> scheme_of("/data/s3://"), scheme_of("./s3://bucket")
+    (None, None)
+    """
+    match = _SCHEME.match(text)
+    return None if match is None else match[1].lower()
+
+
+def is_file_url(text: str) -> bool:
+    """Return whether a text is the URL of a file on this machine."""
+    return scheme_of(text) in {"file", "local"}
+
+
+def path_of_file_url(name: str, url: str) -> str:
+    """Return the path of a file URL; with percent signs decoded, unless they are a part of a name.
+
+    Examples
+    --------
+    >>> path_of_file_url("X", "file://localhost/data/all%20days.npy")
+    '/data/all days.npy'
+    """
+    match = _FILE.fullmatch(url)
+    if match is None or (match["host"] or "localhost") != "localhost":
+        raise InvalidInputError(
+            f"{name} is a file URL of another machine, or of a relative path",
+            argument=name,
+            remedy="pass the path itself",
+        )
+    path: str = match["path"]
+    path = path[1:] if re.match(r"/[A-Za-z]:", path) else path
+    return path if os.path.lexists(path) else unquote(path)
 
 
 def locate(name: str, location: Any) -> Path | str:
     """Return the absolute path of a place on a local disk, or a URL of another kind unchanged.
 
-    "~" is expanded, and a ``file://`` URL becomes its path. Links on the way to the place are
-    followed, so that a store may lie on another disk.
-
-    Parameters
-    ----------
-    name : str
-        The argument, for errors.
-    location : str or path-like
-
-    Raises
-    ------
-    InvalidInputError
-        If it is empty, or no place can have this name.
-    InvalidTypeError
-        If it is neither text nor a path.
+    "~" is expanded, a file URL becomes its path, and links on the way are followed.
 
     Examples
     --------
@@ -48,26 +125,14 @@ def locate(name: str, location: Any) -> Path | str:
     >>> locate("store", "s3://bucket/days.zarr")
     's3://bucket/days.zarr'
     """
-    if not isinstance(location, (str, os.PathLike)):
+    text = os.fspath(location) if isinstance(location, (str, os.PathLike)) else None
+    if not isinstance(text, str):
         raise InvalidTypeError(
             f"{name} is {a_type(location)}",
             argument=name,
             remedy="pass the path of a folder, as text or as a pathlib.Path",
         )
-    text = os.fspath(location)
-    if not isinstance(text, str):
-        raise InvalidTypeError(
-            f"{name} is a path of bytes", argument=name, remedy="pass text, as os.fsdecode gives it"
-        )
-    if scheme := scheme_of(text):
-        if scheme not in {"file", "local"}:
-            if not isinstance(location, str):
-                raise InvalidInputError(
-                    f"{name} is a URL ({scheme}) in a path object, which drops one of its slashes",
-                    argument=name,
-                    remedy="pass it as text",
-                )
-            return text
+    if is_file_url(text):
         if set("?#") & set(text):  # of a query or a fragment, which some programs leave out
             raise InvalidInputError(
                 f"{name} is a file URL with one of the characters ? and #",
@@ -75,33 +140,28 @@ def locate(name: str, location: Any) -> Path | str:
                 remedy="pass the path itself",
             )
         text = path_of_file_url(name, text)
+    elif scheme := scheme_of(text):
+        if not isinstance(location, str):
+            raise InvalidInputError(
+                f"{name} is a URL ({scheme}) in a path object, which drops one of its slashes",
+                argument=name,
+                remedy="pass it as text",
+            )
+        return text
     if not text:
         raise InvalidInputError(
             f"{name} is empty", argument=name, remedy="pass the path of a folder"
         )
     try:
-        place = Path(text).expanduser().resolve()
-        longest = max(len(os.fsencode(part)) for part in place.parts)
+        return Path(text).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, "\0"
         raise InvalidInputError(
             f"{name} is not a path ({error})", argument=name, remedy="correct it"
         ) from error
-    if longest > _LONGEST:
-        raise InvalidInputError(
-            f"{name} contains a name of {longest} bytes, which is too long",
-            argument=name,
-            remedy="shorten it",
-        )
-    return place
 
 
 def local_path(name: str, location: Any) -> Path:
     """Return the absolute path of a place on a local disk. A URL of another kind is refused.
-
-    Raises
-    ------
-    InvalidInputError, InvalidTypeError
-        As `locate`. Also for URLs.
 
     Examples
     --------
@@ -117,23 +177,6 @@ def local_path(name: str, location: Any) -> Path:
             f"{name} is a URL ({scheme})", argument=name, remedy="pass a path on a local disk"
         )
     return place
-
-
-def scheme_of(text: str) -> str | None:
-    """Return the scheme of a URL, in small letters. None for a path.
-
-    Examples
-    --------
-    >>> scheme_of("S3://bucket"), scheme_of("simplecache::s3://bucket"), scheme_of("C:/data")
-    ('s3', 'simplecache', None)
-    >>> scheme_of("/data/s3://"), scheme_of("./s3://bucket")
-    (None, None)
-    """
-    if match := _SCHEME.match(text):
-        return match["scheme"].lower()
-    if "://" in text and (chained := _CHAINED.match(text)):
-        return chained[0].partition("::")[0].lower()
-    return None
 
 
 def clean_url(url: str) -> str:
@@ -152,44 +195,249 @@ def clean_url(url: str) -> str:
     return "::".join(parts)
 
 
-def is_file_url(text: str) -> bool:
-    """Return whether a text is the URL of a file on this machine.
-
-    Examples
-    --------
-    >>> is_file_url("file:///data/x.npy"), is_file_url("/data/x.npy"), is_file_url("s3://data")
-    (True, False, False)
-    """
-    return scheme_of(text) in {"file", "local"}
+# --- what reads and writes there ---------------------------------------------------------
 
 
-def path_of_file_url(name: str, url: str) -> str:
-    """Return the path of a file URL; with percent signs decoded, unless they are a part of a name.
+def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
+    """Return the store of obstore at the folder that a URL of an object store or the web names."""
+    import_optional("obstore", _MISSING)
+    from obstore import store as stores
+    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
-    Parameters
-    ----------
-    name : str
-        The argument, for errors.
-    url : str
-        As `pathlib.Path.as_uri` makes it, or with the path as it stands.
-
-    Raises
-    ------
-    InvalidInputError
-        It is of another machine, or of a relative path.
-
-    Examples
-    --------
-    >>> path_of_file_url("X", "file://localhost/data/all%20days.npy")
-    '/data/all days.npy'
-    """
-    match = _FILE.fullmatch(url)
-    if match is None or (match["host"] or "localhost") != "localhost":
+    name, host = clean_url(url).rstrip("/"), urlsplit(url).netloc
+    if not host:
         raise InvalidInputError(
-            f"{name} is a file URL of another machine, or of a relative path",
-            argument=name,
-            remedy="pass the path itself",
+            f"the URL {clean_url(url)} names no bucket",
+            remedy=f"pass one such as {scheme_of(url)}://bucket/folder",
         )
-    path: str = match["path"]
-    path = path[1:] if re.match(r"/[A-Za-z]:", path) else path
-    return path if os.path.lexists(path) else unquote(path)
+    # The part before the sign is a folder of Azure. A password has a colon before it.
+    is_folder = url.lower().startswith("abfs") and ":" not in host
+    if set("%?#") & set(url) or ("@" in url and not is_folder):
+        raise InvalidInputError(
+            f"the URL {name} has one of the characters @, ?, # and %: a user, a "
+            "password or a query would be stored, and programs read such names "
+            "differently",
+            remedy="pass secrets as storage_options, and choose another name for the folder",
+        )
+    options = _object_options(url, storage_options)
+    try:
+        from_url: Any = stores.from_url
+        store: ObjectStore = from_url(_object_url(url), **options)
+    except UnknownConfigurationKeyError:
+        known = sorted(options.keys() - {"client_options", "retry_config"})
+        msg = f"storage_options for {name} have a name that this kind of store does not know, one "
+        raise InvalidInputError(
+            f"{msg}of {known}", argument="storage_options", remedy="leave it out or correct it"
+        ) from None
+    except (BaseError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name} cannot be used as it is ({reason(error)})",
+            argument=name,
+            remedy=f"pass {credentials_for(name)}",
+        ) from None
+    return store
+
+
+def filesystem(
+    location: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+) -> tuple[Any, str]:
+    """Return the file system of fsspec that reads a path or URL, and the path there."""
+    check_options(storage_options)
+    import fsspec
+
+    text = os.fspath(location)
+    if is_file_url(text):
+        text = path_of_file_url("a path", text)
+    scheme = scheme_of(text)
+    if scheme is None:
+        if storage_options is not None:
+            raise InvalidInputError(
+                f"storage_options are for URLs, and {text!r} is a local path",
+                argument="storage_options",
+                remedy="leave them out",
+            )
+        return fsspec.filesystem("file"), from_root(text)
+    if scheme in OBJECT_STORES:
+        url = _object_url(text)
+        host = urlsplit(url).netloc
+        object_store(f"{scheme}://{host}", storage_options)  # options that are wrong are an error
+        from obstore.fsspec import FsspecStore
+
+        protocol, _, path = url.partition("://")
+        make: Any = FsspecStore
+        return make(protocol, **_object_options(url, storage_options)), path
+    found: tuple[Any, str] = fsspec.url_to_fs(text, **(storage_options or {}))
+    return found
+
+
+def from_root(text: str) -> str:
+    """Return a local path as one from the root, because workers may run in other folders.
+
+    Examples
+    --------
+    >>> from_root("/data/../x.npy")
+    '/data/../x.npy'
+    """
+    path = Path(text)
+    with suppress(RuntimeError):  # there is no such user, so that the sign is part of a name
+        path = path.expanduser()
+    return str(path.absolute())
+
+
+def zarr_store(location: object, storage_options: Mapping[str, Any] | None = None) -> StorePath:
+    """Return the place in a Zarr store that a location names."""
+    from zarr.abc.store import Store
+    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
+
+    check_options(storage_options)
+    if storage_options and not (isinstance(location, str) and scheme_of(location)):
+        raise InvalidInputError(
+            "storage_options are for URLs, and store is not a URL",
+            argument="storage_options",
+            remedy="leave them out",
+        )
+    if isinstance(location, StorePath):
+        return location
+    if isinstance(location, Store):
+        return StorePath(location)
+    if not isinstance(location, (str, os.PathLike)):
+        raise InvalidTypeError(
+            f"store is {a_type(location)}",
+            argument="store",
+            remedy="pass a path, a URL or a Zarr store",
+        )
+    place = locate("store", location)
+    if isinstance(place, Path):
+        return StorePath(LocalStore(place))
+    scheme = scheme_of(place)
+    if scheme in OBJECT_STORES:
+        return StorePath(ObjectStore(object_store(place, storage_options)))
+    try:
+        options, is_web = dict(storage_options or {}) or None, scheme in {"http", "https"}
+        return StorePath(FsspecStore.from_url(place, storage_options=options, read_only=is_web))
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"store is a URL ({scheme}) that needs a package ({error})",
+            argument="store",
+            remedy="install it",
+        ) from error
+    except ValueError as error:
+        raise InvalidInputError(
+            f"store is a URL of an unknown protocol ({scheme})",
+            argument="store",
+            remedy="check the URL",
+        ) from error
+    except Exception as error:  # noqa: BLE001 - of every file system, some of which connect at once
+        raise StoreError(
+            f"{clean_url(place)} could not be opened ({reason(error)})",
+            argument="store",
+            remedy=remedy_for(error, remote=True) or CHECK_URL,
+        ) from None
+
+
+def _object_url(url: str) -> str:
+    """Return a URL of an object store with its scheme as obstore has it."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme.lower().replace('gcs', 'gs')}://{rest}"
+
+
+def _object_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments of obstore for options by its names or by those of fsspec."""
+    check_options(storage_options)
+    given = dict(storage_options or {})
+    given = {**(given.pop("client_kwargs", None) or {}), **given}
+    options: dict[str, Any] = {
+        _OPTIONS.get(str(name), str(name)): value
+        for name, value in given.items()
+        if value is not None and name not in _WITHOUT_USE
+    }
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    places = [url, options.get("endpoint"), *(os.environ.get(name) for name in names)]
+    client = {"allow_http": any(str(place).lower().startswith("http:") for place in places)}
+    client |= _CLIENT | options.pop("client_options", {})
+    return {"client_options": client, "retry_config": _RETRIES, **options}
+
+
+# --- names and errors --------------------------------------------------------------------
+
+
+def store_name(store: Any, path: str = "") -> str:
+    """Return the name of a Zarr store, or of a place in it: a clean URL if it has one."""
+    kind, inner = type(store).__name__, getattr(store, "store", None)
+    if kind == "StorePath":
+        return store_name(inner, store.path)
+    text = str(store)
+    if (snapshot := getattr(getattr(store, "session", None), "snapshot_id", None)) is not None:
+        text = f"{kind}({snapshot})"  # Icechunk
+    elif (files := getattr(store, "fs", None)) is not None:
+        text = str(getattr(store, "path", ""))
+        text = text if "://" in text else str(files.unstrip_protocol(text))
+    elif kind == "ObjectStore":
+        text = object_store_name(inner)
+    text = clean_url(text).rstrip("/")
+    return f"{text}/{path}" if path else text
+
+
+def location_name(location: Location) -> str:
+    """Return the name of a path, a URL or a Zarr store, without secrets."""
+    if isinstance(location, str | os.PathLike):
+        return clean_url(os.fspath(location))
+    return store_name(location)
+
+
+def object_store_name(store: Any) -> str:
+    """Return the name of a store of obstore: its URL if it has one."""
+    kind, prefix = type(store).__name__, getattr(store, "prefix", None)
+    schemes = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+    if kind in schemes:
+        bucket = store.config.get("bucket") or store.config.get("container_name")
+        return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
+    return clean_url(store.url) if kind == "HTTPStore" else kind
+
+
+def credentials_for(name: str) -> str:
+    """Return what to pass to get access to the URL of an object store."""
+    return _CREDENTIALS.get(name[:2], _CREDENTIALS["az"])
+
+
+def reason(error: BaseException) -> str:
+    """Return the kind of an error and its first line, with clean URLs."""
+    line = str(error).strip().partition("\n")[0]
+    text = " ".join(map(clean_url, line.split()))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+_DENIED = {"PermissionError", "PermissionDeniedError", "UnauthenticatedError"}
+_SILENT = {"ConnectionError", "TimeoutError", "ClientError", "GenericError", "gaierror"}
+_NOT_FOUND = {"FileNotFoundError", "NotFoundError"}
+
+CHECK_URL = "check the URL, storage_options and the network"
+NOTHING_THERE = "nothing is there: check the path, the bucket, and the endpoint in storage_options"
+_NO_ANSWER = (
+    "the server does not answer: try again, and check the host, the network, and the endpoint in "
+    'storage_options, such as {"endpoint_url": ...} for s3'
+)
+_NO_ACCESS = (
+    "access is denied: pass storage_options with the credentials, such as "
+    '{"key": ..., "secret": ...} for s3 or {"anon": True} for public data, or set those of the '
+    "environment, such as AWS_ACCESS_KEY_ID"
+)
+_NO_ACCESS_HERE = "access is denied: let the user who runs this process, or a worker, read it"
+
+
+def remedy_for(error: BaseException, *, remote: bool) -> str | None:
+    """Return what helps if a place is denied, silent or, behind a URL, missing. None otherwise."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    kinds = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    states = {getattr(one, "status", None) for one in chain}
+    if kinds & _DENIED or states & {401, 403}:
+        return _NO_ACCESS if remote else _NO_ACCESS_HERE
+    if not remote:
+        return None
+    if states & {500, 502, 503, 504} or (kinds & _SILENT and 404 not in states):
+        return _NO_ANSWER
+    return NOTHING_THERE if kinds & _NOT_FOUND else None

@@ -6,9 +6,6 @@ What decides is done by conditional writes: an object is made only if it is miss
 
 from __future__ import annotations
 
-import datetime as dt
-import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,158 +13,26 @@ from functools import partial, wraps
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.core.optional import import_optional
 from daskcoreset.core.validation import a_type, check_options
-from daskcoreset.storage.locations import clean_url, locate, scheme_of
+from daskcoreset.storage.locations import (
+    OBJECT_STORES,
+    clean_url,
+    credentials_for,
+    locate,
+    object_store,
+    object_store_name,
+    reason,
+    scheme_of,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
-
-_MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
-
-# A server that restarts is waited for; one that is gone is an error within a minute or two.
-_RETRIES: dict[str, Any] = {
-    "max_retries": 6,
-    "retry_timeout": dt.timedelta(seconds=60),
-    "backoff": {
-        "init_backoff": dt.timedelta(milliseconds=100),
-        "max_backoff": dt.timedelta(seconds=8),
-        "base": 2,
-    },
-}
-_CLIENT: dict[str, Any] = {"connect_timeout": "10s", "timeout": "60s"}
-
-# Names of fsspec's options, as s3fs, gcsfs and adlfs have them, and obstore's.
-_NAMES = {
-    "key": "access_key_id",
-    "secret": "secret_access_key",
-    "endpoint_url": "endpoint",
-    "region_name": "region",
-    "anon": "skip_signature",
-}
-
-# Options of fsspec about lists and caches, which there are none of here.
-_OF_FSSPEC = (
-    "use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache",
-    "default_block_size", "default_cache_type", "default_fill_cache", "asynchronous",
-)  # fmt: skip
-
-_WHAT_TO_SET = {
-    "s3": "storage_options={'key': ..., 'secret': ..., 'endpoint_url': ..., 'region': ...}, or set "
-    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
-    "gs": "storage_options={'service_account': path}, or set GOOGLE_APPLICATION_CREDENTIALS",
-    "az": "storage_options={'account_name': ..., 'account_key': ...}, or set "
-    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-    "http": "a URL that needs no password",
-}
-
-
-def is_remote(location: object) -> bool:
-    """Return whether a location is the URL of an object store, or of a web server.
-
-    Examples
-    --------
-    >>> is_remote("s3://bucket/days"), is_remote("days.zarr"), is_remote("file:///days.zarr")
-    (True, False, False)
-    """
-    return isinstance(location, str) and scheme_of(location) in SCHEMES and "://" in location
-
-
-def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
-    """Return the object store of a URL, at the folder that the URL names.
-
-    Parameters
-    ----------
-    url : str
-        ``s3://bucket/folder``, ``gs://...``, ``az://...`` or ``https://...``.
-    storage_options : mapping, optional
-        Options of obstore, or by fsspec's names: ``key``, ``secret``, ``token``,
-        ``endpoint_url``, ``region_name``, ``anon``, ``client_kwargs``. What is not there comes
-        from the environment, as AWS_ACCESS_KEY_ID and its kind.
-
-    Raises
-    ------
-    InvalidInputError
-        An option is unknown, or the URL cannot be used.
-    MissingDependencyError
-        obstore is not installed.
-    """
-    import_optional("obstore", _MISSING)
-    from obstore import store as stores
-    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
-
-    name, host = clean_url(url).rstrip("/"), urlsplit(url).netloc
-    if not host:
-        raise InvalidInputError(
-            f"the URL {clean_url(url)} names no bucket",
-            remedy=f"pass one such as {scheme_of(url)}://bucket/folder",
-        )
-    # Of Azure, what stands before the sign is a folder; a password has a colon before it.
-    is_folder = url.lower().startswith("abfs") and ":" not in host
-    if set("%?#") & set(url) or ("@" in url and not is_folder):
-        raise InvalidInputError(
-            f"the URL {name} has one of the characters @, ?, # and %: a user, a "
-            "password or a query would be stored, and programs read such names "
-            "differently",
-            remedy="pass secrets as storage_options, and choose another name for the folder",
-        )
-    options = _by_obstore_names(storage_options)
-    client = {**_CLIENT, **options.pop("client_options", {})}
-    retries = options.pop("retry_config", _RETRIES)
-    variables = (os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
-    endpoint = str(next(filter(None, (options.get("endpoint"), *variables)), ""))
-    if f"{endpoint} {name}".lower().startswith(("http://", " http://")):
-        client.setdefault("allow_http", True)
-    try:
-        scheme, _, rest = url.partition("://")
-        place = f"{scheme.lower().replace('gcs', 'gs')}://{rest}"
-        from_url: Any = stores.from_url
-        store: ObjectStore = from_url(place, client_options=client, retry_config=retries, **options)
-    except UnknownConfigurationKeyError as error:
-        known = sorted(options)
-        msg = f"storage_options for {name} have a name that this kind of store does not know, one "
-        raise InvalidInputError(f"{msg}of {known}", remedy="leave it out or correct it") from error
-    except (BaseError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{name} cannot be used as it is ({_summary(error)})",
-            argument=name,
-            remedy=f"pass {_what_to_set(name)}",
-        ) from None
-    return store
-
-
-def _by_obstore_names(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    check_options(storage_options)
-    if storage_options is None:
-        return {}
-    options = dict(storage_options)
-    nested = options.pop("client_kwargs", None) or {}
-    merged = {name: nested[name] for name in nested if name not in options} | options
-    for name in _OF_FSSPEC:
-        merged.pop(name, None)
-    named: dict[str, Any] = {_NAMES.get(str(name), str(name)): merged[name] for name in merged}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-def _what_to_set(name: str) -> str:
-    scheme = name.partition("://")[0]
-    family = {"s3a": "s3", "gcs": "gs", "https": "http"}.get(scheme, scheme)
-    return _WHAT_TO_SET.get(family, _WHAT_TO_SET["az"])
-
-
-def _summary(error: BaseException) -> str:
-    """Return the first sentence of an error, without addresses: these may hold a signature."""
-    text = re.split(r"\n|Debug source", str(error), maxsplit=1)[0]
-    return re.sub(r"\w+://\S+", "...", text)[:200].strip() or type(error).__name__
 
 
 class RefusedError(StoreError):
@@ -212,7 +77,7 @@ def clear_errors(name: str, done: str) -> Iterator[None]:
         if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
             found = "no credentials were found" if no_keys else "access was refused"
             raise RefusedError(
-                f"{name}: {found}", argument=name, remedy=f"pass {_what_to_set(name)}"
+                f"{name}: {found}", argument=name, remedy=f"pass {credentials_for(name)}"
             ) from None
         if absent or "NoSuchBucket" in text:
             raise RefusedError(
@@ -222,7 +87,7 @@ def clear_errors(name: str, done: str) -> Iterator[None]:
             ) from None
         # Without the cause, whose text may hold the address with its signature.
         raise StoreError(
-            f"{name} could not be {done} ({_summary(error)})",
+            f"{name} could not be {done} ({reason(error)})",
             remedy="check the network and the endpoint, and try again",
         ) from None
 
@@ -417,16 +282,6 @@ class ObjectFolder:
         return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 
 
-def name_of(store: Any) -> str:
-    """Return what messages call an object store of obstore: its URL, where it has one."""
-    kind, prefix = type(store).__name__, getattr(store, "prefix", None)
-    schemes = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
-    if kind in schemes:
-        bucket = store.config.get("bucket") or store.config.get("container_name")
-        return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
-    return clean_url(store.url) if kind == "HTTPStore" else kind
-
-
 def find_folder(
     argument: str, location: object, storage_options: Mapping[str, Any] | None = None
 ) -> ObjectFolder | Path:
@@ -438,7 +293,7 @@ def find_folder(
         Name of the location in errors.
     location : path, str or zarr.abc.store.Store
     storage_options : mapping, optional
-        As in `connect`. Only the URL of an object store has some.
+        As in `object_store`. Only the URL of an object store has some.
 
     Raises
     ------
@@ -453,9 +308,9 @@ def find_folder(
     from zarr.storage import LocalStore, ObjectStore
 
     check_options(storage_options)
-    if is_remote(location):
-        url = str(location)
-        return ObjectFolder(connect(url, storage_options), clean_url(url).rstrip("/"))
+    if isinstance(location, str) and scheme_of(location) in {*OBJECT_STORES, "http", "https"}:
+        store = object_store(location, storage_options)
+        return ObjectFolder(store, clean_url(location).rstrip("/"))
     if storage_options is not None and len(storage_options):
         raise InvalidInputError(
             "storage_options are for URLs of object stores, such as "
@@ -464,7 +319,7 @@ def find_folder(
             remedy="leave them out",
         )
     if isinstance(location, ObjectStore):
-        return ObjectFolder(location.store, name_of(location.store))
+        return ObjectFolder(location.store, object_store_name(location.store))
     if isinstance(location, LocalStore):
         location = location.root
     if isinstance(location, Store):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from daskcoreset.core.errors import StoreError
 from daskcoreset.storage import group
-from daskcoreset.storage.contents import GroupContents
+from daskcoreset.storage.group import GroupContents
 
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer

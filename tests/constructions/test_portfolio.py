@@ -80,7 +80,7 @@ def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
     with pytest.raises(daskcoreset.errors.StoreError, match="exists"):
         portfolio.to_zarr(tmp_path / "p.zarr")
     position = list(portfolio).index("a b/ü")
-    shutil.rmtree(tmp_path / "p.zarr" / f"member{position}_points" / "c")
+    shutil.rmtree(tmp_path / "p.zarr" / f"member{position}" / "points" / "c")
     with pytest.raises(daskcoreset.errors.StoreError, match="does not match"):
         Portfolio.from_zarr(tmp_path / "p.zarr")
     portfolio.to_zarr(tmp_path / "p.zarr", overwrite=True)

@@ -166,9 +166,8 @@ def test_provenance__is_a_frozen_copy() -> None:
         ({"d": 2}, InvalidInputError, r"provenance\['d'\] is 2 and d is 3"),
         ({"n": 0}, InvalidInputError, r"provenance\['n'\] is 0"),
         ({"columns": ["a", "b"]}, InvalidInputError, r"provenance\['columns'\]"),
-        ({"a": [0, float("inf")]}, InvalidInputError, r"provenance\['a'\]\[1\] is inf"),
-        ({"a": {"b": np.ones(2)}}, InvalidTypeError, r"provenance\['a'\]\['b'\] is an ndarray"),
-        ({"a": {1: 2}}, InvalidTypeError, r"a key of provenance\['a'\] is an int"),
+        ({"a": [0, float("inf")]}, InvalidInputError, "provenance is not plain JSON"),
+        ({"a": {"b": np.ones(2)}}, InvalidTypeError, "it holds an ndarray"),
         ([1], InvalidTypeError, "provenance is a list"),
     ],
 )
@@ -240,15 +239,7 @@ def test_repr_html__shows_and_escapes_the_record() -> None:
     evil = "<script>alert('x')</script> & \"more\""
     changes: dict[str, Any] = {evil: evil, "long": "y" * 5000}
     page = make_coreset(source=evil, **changes)._repr_html_()
-    assert set(re.findall(r"<(\w+)", page)) == {
-        "table", "caption", "tbody", "tr", "th", "td", "details", "summary"
-    }  # fmt: skip
+    assert set(re.findall(r"<(\w+)", page)) == {"table", "caption", "tbody", "tr", "th", "td"}
     assert html.unescape(page).count(evil) == 3
-    for name, value in (
-        ("total weight", "1000"),
-        ("method", "lightweight"),
-        ("rows", "4 of 1,000"),
-    ):
-        assert re.search(rf">{name}</th>\s*<td[^>]*>{value}</td>", page), name
+    assert "lightweight: 4 of 1,000 rows" in page
     assert "y" * 250 not in page
-    assert "sparse" in make_coreset(sparse=True)._repr_html_()

@@ -68,9 +68,9 @@ def of_zarr(**options: Any) -> Any:
     """A build of a store that the user opened."""
     from zarr.storage import ObjectStore
 
-    from daskcoreset.storage.objects import connect
+    from daskcoreset.storage.locations import object_store
 
-    return build(ObjectStore(connect("s3://box/a", options["storage_options"])))
+    return build(ObjectStore(object_store("s3://box/a", options["storage_options"])))
 
 
 S3_CALLS: dict[str, Callable[..., Any]] = {

@@ -9,7 +9,8 @@ import pytest
 
 from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError, StoreError
-from daskcoreset.storage.objects import clear_errors, connect, find_folder, name_of
+from daskcoreset.storage.locations import object_store, object_store_name
+from daskcoreset.storage.objects import clear_errors, find_folder
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 
 pytest.importorskip("obstore", reason="obstore is not installed")
@@ -25,23 +26,26 @@ def test_connect__by_the_names_of_fsspec_and_of_obstore(objects: ObjectServer) -
         "key": KEY, "secret": SECRET, "endpoint_url": objects.endpoint,
         "client_kwargs": {"region_name": "eu-west-1"}, "use_listings_cache": False, "token": None,
     }  # fmt: skip
-    one, two = connect(url, by_obstore), connect(url, by_fsspec)
+    one, two = object_store(url, by_obstore), object_store(url, by_fsspec)
     config: Any = [store.config for store in (one, two)]  # type: ignore[union-attr]
     assert config[0] == config[1]
-    assert name_of(one) == url
-    assert name_of(connect("gs://bucket/a", {"anon": True})) == "gs://bucket/a"
+    assert object_store_name(one) == url
+    assert object_store_name(object_store("gs://bucket/a", {"anon": True})) == "gs://bucket/a"
     account = {"account_name": "me", "account_key": "a2V5"}
-    assert name_of(connect("az://box/a", account)) == "az://box/a"
-    assert name_of(connect("abfss://box@account.dfs.core.windows.net/a")) == "az://box/a"
-    assert name_of(connect("https://host:9000/a")) == "https://host:9000/a"
+    assert object_store_name(object_store("az://box/a", account)) == "az://box/a"
+    assert (
+        object_store_name(object_store("abfss://box@account.dfs.core.windows.net/a"))
+        == "az://box/a"
+    )
+    assert object_store_name(object_store("https://host:9000/a")) == "https://host:9000/a"
 
 
 def test_connect__errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInputError, match=r"cannot be used as it is .*account_name") as found:
-        connect("az://box/a", {"sas_token": SECRET})
+        object_store("az://box/a", {"sas_token": SECRET})
     assert SECRET not in str(found.value)
     with pytest.raises(InvalidInputError, match="cannot be used as it is") as found:
-        connect("s3://bucket/a", {"region": [SECRET]})
+        object_store("s3://bucket/a", {"region": [SECRET]})
     assert SECRET not in str(found.value)
     for url in (
         f"s3://{SECRET}@bucket/a", f"https://host/a?token={SECRET}", f"s3://bucket/a#{SECRET}",

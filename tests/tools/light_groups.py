@@ -17,7 +17,7 @@ from unittest import mock
 from daskcoreset.core.errors import StoreError
 from daskcoreset.storage import group
 from daskcoreset.storage.atomic import is_leftover
-from daskcoreset.storage.contents import GroupContents
+from daskcoreset.storage.group import GroupContents
 
 if TYPE_CHECKING:
     from zarr.storage import StorePath

@@ -27,7 +27,7 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.validation import check_flag
 from daskcoreset.storage import group
 from daskcoreset.storage.atomic import is_leftover, new_store
-from daskcoreset.storage.contents import GroupContents, refuse_inconsistent
+from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 
 _NAME = re.compile(r"\d{12}")
 

@@ -25,7 +25,7 @@ from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import names_apart
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
-from daskcoreset.storage.contents import GroupContents, refuse_inconsistent
+from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from daskcoreset.core.errors import StoreError
-from daskcoreset.storage.contents import GroupContents
+from daskcoreset.storage.group import GroupContents
 
 T = TypeVar("T")
 

@@ -44,7 +44,7 @@ from daskcoreset.core.deadline import pause
 from daskcoreset.core.errors import MissingPathError, OutOfTimeError, StoreError
 from daskcoreset.core.validation import check_flag
 from daskcoreset.storage import group
-from daskcoreset.storage.contents import GroupContents, refuse_inconsistent
+from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 from daskcoreset.storage.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.storage.packing import files_of, pack, store_of, unpack
 

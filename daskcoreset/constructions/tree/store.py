@@ -46,7 +46,7 @@ from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.storage.zarr_places import Location
+from daskcoreset.storage.locations import Location
 
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"

@@ -65,7 +65,7 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.storage.zarr_places import Location
+from daskcoreset.storage.locations import Location
 
 _LAYOUT = Layout("coreset-stream", "states")
 

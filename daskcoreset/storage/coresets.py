@@ -1,0 +1,91 @@
+"""Coresets and portfolios as Zarr groups. A member of a portfolio is a group in its group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.core.data_summary import DataSummary
+from daskcoreset.core.points import from_arrays, to_arrays
+from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.storage.coordinates import loaded_values, stored_values
+from daskcoreset.storage.group import GroupContents, read_group, refuse_inconsistent, write_group
+from daskcoreset.storage.locations import Location, location_name
+
+# Version of the layout, the only one that is read.
+SCHEMA_VERSION = 1
+
+_COORDINATE, _MEMBER, _MOMENTS = "coordinate", "member", "moments"
+
+
+def save(
+    value: Coreset | Portfolio,
+    store: Location,
+    *,
+    overwrite: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> None:
+    """Store a coreset or a portfolio."""
+    contents = _of_coreset(value) if isinstance(value, Coreset) else _of_portfolio(value)
+    write_group(store, contents, overwrite=overwrite, storage_options=storage_options)
+
+
+def load_coreset(store: Location, storage_options: Mapping[str, Any] | None) -> Coreset:
+    """Load a coreset that `save` stored."""
+    contents = _read(store, "coreset", storage_options)
+    with refuse_inconsistent(f"{location_name(store)}: not a consistent coreset", "build it again"):
+        return _coreset_of(contents)
+
+
+def load_portfolio(store: Location, storage_options: Mapping[str, Any] | None) -> Portfolio:
+    """Load a portfolio that `save` stored."""
+    contents = _read(store, "portfolio", storage_options)
+    name = location_name(store)
+    with refuse_inconsistent(f"{name}: not a consistent portfolio", "build it again"):
+        groups, attributes = dict(contents.groups), dict[str, Any](contents.attributes)
+        kept, moments = groups.pop(_MOMENTS, None), None
+        if kept is not None:
+            moments = DataSummary.from_stored(kept.arrays, kept.attributes)
+        names = enumerate(attributes["members"])
+        members = {name: _coreset_of(groups[f"{_MEMBER}{i}"]) for i, name in names}
+        return Portfolio(members, attributes["provenance"], moments)
+
+
+def _read(store: Location, kind: str, options: Mapping[str, Any] | None) -> GroupContents:
+    return read_group(store, kind=kind, schema_version=SCHEMA_VERSION, storage_options=options)
+
+
+def _of_coreset(coreset: Coreset) -> GroupContents:
+    arrays, dims, attributes = to_arrays(coreset)
+    attributes["provenance"] = thaw(coreset.provenance)
+    forms: list[list[str]] = []
+    for name, values in coreset.coordinates.items():
+        key = f"{_COORDINATE}{len(forms)}"  # a name need not be one of Zarr
+        arrays[key], form = stored_values(values)
+        dims[key] = ("row",)
+        forms.append([name, form])
+    attributes["coordinate_forms"] = forms
+    return GroupContents(arrays, dims, attributes, "coreset", SCHEMA_VERSION)
+
+
+def _coreset_of(contents: GroupContents) -> Coreset:
+    arrays, attributes = dict(contents.arrays), dict[str, Any](contents.attributes)
+    forms = attributes["coordinate_forms"]
+    coordinates = {
+        name: loaded_values(arrays.pop(f"{_COORDINATE}{i}"), form)
+        for i, (name, form) in enumerate(forms)
+    }
+    part = from_arrays(arrays, attributes)
+    provenance = attributes["provenance"]
+    return Coreset(part.points, part.weights, part.indices, part.labels, provenance, coordinates)
+
+
+def _of_portfolio(portfolio: Portfolio) -> GroupContents:
+    groups = {f"{_MEMBER}{i}": _of_coreset(member) for i, member in enumerate(portfolio.values())}
+    if (moments := portfolio.moments) is not None:
+        arrays, record = moments.to_stored()
+        dims = {name: moments.dimensions(name) for name in arrays}
+        groups[_MOMENTS] = GroupContents(arrays, dims, record, _MOMENTS, SCHEMA_VERSION)
+    attributes = {"members": list(portfolio), "provenance": thaw(portfolio.provenance)}
+    return GroupContents({}, {}, attributes, "portfolio", SCHEMA_VERSION, groups)
