@@ -36,13 +36,12 @@ from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parqu
 from daskcoreset.inputs.places import (
     Place,
     clear_errors,
-    from_root,
     is_glob,
     read_clearly,
 )
 from daskcoreset.inputs.sources import import_reader
-from daskcoreset.inputs.zarr_stores import is_store, store_name
-from daskcoreset.storage.locations import locate
+from daskcoreset.inputs.zarr_stores import is_store
+from daskcoreset.storage.locations import from_root, locate, store_name
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
