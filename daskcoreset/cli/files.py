@@ -14,9 +14,9 @@ import typer
 from daskcoreset.core.errors import InvalidTypeError, StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
-from daskcoreset.execution.plan import threads_of_a_worker
 from daskcoreset.execution.progress import count_reads
-from daskcoreset.execution.waiting import compute_all
+from daskcoreset.execution.threads import threads_here
+from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.places import from_root
 from daskcoreset.storage.atomic import new_file, new_store
@@ -153,7 +153,7 @@ def _write_file(labels: AnyArray, path: Path, suffix: str) -> None:
 
 
 def _computed(labels: Any, progress: bool | None) -> Iterator[AnyArray]:
-    n_blocks, step = labels.numblocks[0], _BLOCKS * threads_of_a_worker(here=True)
+    n_blocks, step = labels.numblocks[0], _BLOCKS * threads_here()
     with count_reads(progress, n_blocks) as advance:
         for start in range(0, n_blocks, step):
             some = labels.blocks[start : start + step]

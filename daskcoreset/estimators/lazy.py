@@ -35,7 +35,7 @@ from daskcoreset.estimators.checks import (
 )
 from daskcoreset.estimators.scoring import accuracy, weighted_values
 from daskcoreset.execution.engine import map_rows
-from daskcoreset.execution.waiting import compute_all
+from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks, selection_of
 from daskcoreset.inputs.cubes import Cube, dataset_of
 from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index

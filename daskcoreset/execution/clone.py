@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
 
-from daskcoreset.execution.lazy import Lazy, layer_of
+from daskcoreset.execution.lazy import Lazy
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -77,11 +77,15 @@ def _copied(array: Any, waited_for: Any, seed: str) -> Any:
     return rebuild(HighLevelGraph(layers, needs), *extra, rename=rename)
 
 
+def _layer_of(key: Key) -> str:
+    return str(key[0]) if isinstance(key, tuple) else str(key)
+
+
 def _does_work(tasks: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
     from dask._task_spec import Task
 
     return any(
-        isinstance(node, Task) or any(layer_of(need) in layers for need in node.dependencies)
+        isinstance(node, Task) or any(_layer_of(need) in layers for need in node.dependencies)
         for node in tasks.values()
     )
 

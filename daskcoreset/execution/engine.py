@@ -30,11 +30,12 @@ from daskcoreset.core.blocks import (
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, about_member
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
-from daskcoreset.execution.local import check_sent, compute_options
+from daskcoreset.execution.lazy import LEAF, OURS, Lazy
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.threads import at_once
+from daskcoreset.execution.timeout import active_client
 from daskcoreset.execution.versions import Versions, check_here, own_versions
 from daskcoreset.inputs.blocks import BlockRows, RowBlocks
 from daskcoreset.inputs.cube_arrays import unflattened
@@ -583,7 +584,6 @@ def _map_blocks(
     from daskcoreset.execution.clone import clone_after
 
     _check_workers_see(blocks)
-    check_sent(blocks)
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else own_versions()
     specs: Any = _Literals(name, blocks)

@@ -1,4 +1,4 @@
-"""Work on the same block by several threads of this process."""
+"""Threads of this process: how many there are, and work of several on the same block."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ from functools import cache
 from multiprocessing import parent_process
 from typing import TypeVar
 
-from daskcoreset.execution.plan import threads_of_a_worker
-from daskcoreset.execution.waiting import in_worker
+from daskcoreset.execution.timeout import in_worker
 
 T = TypeVar("T")
+
+# Schedulers of Dask whose processes run one task at a time.
+_ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiprocessing")
+
+
+def threads_here() -> int:
+    """Return the threads on which Dask computes in this process."""
+    import dask
+    from dask.system import CPU_COUNT
+
+    if dask.config.get("scheduler", None) in _ONE_THREAD:
+        return 1
+    return int(dask.config.get("num_workers", None) or CPU_COUNT)
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> Generator[T]:
@@ -31,7 +43,8 @@ def at_once(calls: Sequence[Callable[[], T]]) -> Generator[T]:
     >>> list(at_once([partial(pow, 2, 3), partial(pow, 2, 5)]))
     [8, 32]
     """
-    n_threads = _threads_left() if len(calls) > 1 else 1
+    given = len(calls) == 1 or parent_process() is not None or in_worker()
+    n_threads = 1 if given else threads_here()
     if n_threads == 1:
         for call in calls:
             yield call()
@@ -43,13 +56,6 @@ def at_once(calls: Sequence[Callable[[], T]]) -> Generator[T]:
             yield future.result()
     finally:
         wait([future for future in futures if not future.cancel()])
-
-
-def _threads_left() -> int:
-    """Return the threads that may work on blocks here."""
-    if parent_process() is not None or in_worker():
-        return 1
-    return threads_of_a_worker(here=True)
 
 
 @cache

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask.callbacks import Callback
 
-from daskcoreset import Draw, MergeReduce, build, grow, plan
+from daskcoreset import Draw, MergeReduce, build, grow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CoresetSVC
 from daskcoreset.execution import local
-from daskcoreset.execution.local import compute_options, runs_here
 from daskcoreset.inputs.blocks import HUGE_BYTES, MEMORY_BYTES, TARGET_BYTES, row_blocks
 from daskcoreset.metrics import kmeans_cost
 
@@ -118,16 +115,12 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
             assert same(again, searched)
             for job in jobs.values():
                 job()
-            planned = plan(ROWS, size=100)
         ran = client.run_on_scheduler(_count_tasks)
         assert not ran
-        assert planned.forecast.here
-        assert "here, for the data are in memory" in str(planned)
         # Who names the cluster gets it.
         with dask.config.set(scheduler="distributed"):
             assert same(build(ROWS, size=100, random_state=0), expected)
         assert client.run_on_scheduler(_count_tasks)
-    assert not plan(ROWS, size=100).forecast.here
 
 
 def _forget_tasks(dask_scheduler: Any) -> None:
@@ -136,29 +129,3 @@ def _forget_tasks(dask_scheduler: Any) -> None:
 
 def _count_tasks(dask_scheduler: Any) -> int:
     return len(dask_scheduler.transition_log)
-
-
-@pytest.mark.distributed
-@pytest.mark.usefixtures("large")
-def test_build__of_dask_arrays_of_arrays_in_memory_says_what_travels(
-    cluster: Any, tmp_path: Path
-) -> None:
-    from distributed import Client
-
-    np.save(tmp_path / "rows.npy", ROWS)
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    wrapped = row_blocks(da.from_array(ROWS, chunks=(1000, 5)) + 1)
-    assert wrapped.memory_bytes == ROWS.nbytes
-    with Client(cluster):
-        local._told.clear()
-        with pytest.warns(CoresetWarning, match="are sent through the scheduler"):
-            assert compute_options(wrapped) == {}
-        assert not runs_here(wrapped)
-        # What workers read by its path is no part of it.
-        assert (
-            row_blocks(mapped).memory_bytes
-            == row_blocks(str(tmp_path / "rows.npy")).memory_bytes
-            == 0
-        )
-        assert compute_options(row_blocks(mapped)) == {}
-    assert compute_options(wrapped) == {}

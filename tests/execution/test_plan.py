@@ -13,6 +13,8 @@ import pytest
 from dask.callbacks import Callback
 
 from daskcoreset import Draw, build, plan
+from daskcoreset.core.errors import CoresetWarning
+from tests.acceptance.tools.counting import CountingScheduler
 from tests.pairs import pairs
 
 N, D, ROWS = 3000, 4, 100
@@ -97,6 +99,15 @@ def test_dry_run__is_what_really_happens(kind: str, draw: Draw) -> None:
     assert coreset.provenance["passes"] == planned.reads
 
 
+def test_dry_run__prints_one_sentence_and_reads_nothing() -> None:
+    rows, scheduler = da.ones((1000, 2), chunks=(100, 2)), CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        planned = plan(rows, size=10)
+        assert repr(planned).startswith("Plan(1 read of 1,000 rows in 10 blocks")
+        assert "peak" in planned._repr_html_()
+    assert scheduler.calls == 0
+
+
 def test_dry_run__unknown_chunks_are_told_as_unknown() -> None:
     array = da.from_array(X, chunks=(ROWS, D))
     planned = plan(array[array[:, 0] > 0], size=50, random_state=0)
@@ -145,3 +156,17 @@ def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
     assert peak(4, 10**6, n) == peak(4, 10**6, 10 * n)
     # No more blocks at a time than there are.
     assert peak(64, ROWS, 2 * ROWS) == peak(2, ROWS, 2 * ROWS)
+
+
+@pytest.mark.distributed
+def test_plan__warns_once_of_workers_without_the_memory(cluster: Any) -> None:
+    from distributed import Client
+
+    # Nothing is read: blocks of 80 GB, on workers of a few.
+    array = da.zeros((10**11, 10), chunks=(10**9, 10))
+    with Client(cluster):
+        planned = plan(array, size=50, chunks=10**9)
+        with pytest.warns(CoresetWarning, match="per worker, and a worker has") as warned:
+            assert planned.forecast.threads == 1
+        assert len(warned) == 1
+        assert planned.peak_bytes == planned.forecast.peak_bytes

@@ -40,7 +40,7 @@ def test_row_blocks__tiny_chunks_are_grouped() -> None:
     assert blocks.n_rows == 20 * chunks
     assert blocks.n_blocks == 1  # 20 MB in all
     # Each chunk has its own task, made by the caller; all else is a handful.
-    assert lazy.n_tasks <= chunks + 10
+    assert lazy.forecast.tasks <= chunks + 10
     few = da.zeros((200, 50), chunks=(10, 50))
     assert row_blocks(few).n_blocks == 20, "so few cost nothing"
 

@@ -46,7 +46,7 @@ def test_build__partition_read_once_with_one_pass(beside: str) -> None:
     assert coreset.provenance["n"] == sum(30 + number for number in range(partitions))
     assert coreset.provenance["columns"] == (("a", "b") if named else tuple("abyw"))
     # Reading fuses with the work on the partition; Dask gives some tasks two names.
-    assert lazy.n_tasks <= 2 * (partitions + 1)
+    assert lazy.forecast.tasks <= 2 * (partitions + 1)
 
 
 # --- blocks ------------------------------------------------------------------------------
@@ -58,8 +58,8 @@ def test_build__tasks_of_a_block(tmp_path: Path) -> None:
     labels = da.zeros(n_blocks * 10, chunks=10)
     options: dict[str, Any] = {"size": 5, "chunks": 10}
     tree = 7 + 1  # sixteen at a time
-    assert plan(array, labels, **options).n_tasks <= n_blocks + tree + 1
+    assert plan(array, labels, **options).forecast.tasks <= n_blocks + tree + 1
     in_columns = da.zeros((n_blocks * 10, 8), chunks=(10, 4))
-    assert plan(in_columns, **options).n_tasks <= 4 * n_blocks + tree + 1
+    assert plan(in_columns, **options).forecast.tasks <= 4 * n_blocks + tree + 1
     made = stored(tmp_path, "X.zarr", np.zeros((1000, 8), np.float32), chunks=(10, 8))
-    assert plan(made, **options).n_tasks <= n_blocks + tree + 1
+    assert plan(made, **options).forecast.tasks <= n_blocks + tree + 1
