@@ -17,6 +17,7 @@ from daskcoreset.core.validation import as_int
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.execution.threads import threads_here
 from daskcoreset.execution.timeout import compute_all
+from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.places import from_root
 from daskcoreset.storage.atomic import new_file, new_store
@@ -212,12 +213,12 @@ def write_store(
     if rows_per_chunk is not None:
         as_int("rows_per_chunk", rows_per_chunk, remedy="pass more rows")
     path = _free_path(store)
-    opened = open_all(X, y, sample_weight)
-    for name in opened.arrays:
-        raise InvalidTypeError(
-            f"{name} is a Dask collection", argument=name, remedy="write it with its to_zarr()"
-        )
-    parts = opened.sources
+    parts = open_all(X, y, sample_weight).parts
+    for name, part in parts.items():
+        if not isinstance(part, RowArray):
+            raise InvalidTypeError(
+                f"{name} is a Dask collection", argument=name, remedy="write it with its to_zarr()"
+            )
     rows = _rows_per_chunk(parts["X"]) if rows_per_chunk is None else rows_per_chunk
     with new_store(path, may_replace=lambda: _free_path(path) is None) as scratch:
         _fill(scratch, parts, rows, progress)
