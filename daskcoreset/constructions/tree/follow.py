@@ -9,7 +9,7 @@ that is made from the present source.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -124,7 +124,8 @@ def refresh(
             argument="path",
             remedy="choose another path",
         )
-    removed = tuple(leaf.name for leaf in manifest.leaves if leaf.name not in look.record.stamps)
+    names = dict.fromkeys(part.name for part in look.parts)
+    removed = tuple(leaf.name for leaf in manifest.leaves if leaf.name not in names)
     if removed and not allow_shrink:
         _refuse_shrunk(manifest, look, removed)
     known = {} if before is None else before.stamps
@@ -138,8 +139,10 @@ def refresh(
                 edit.put(part, rows)
             advance(1)
             if edit.held > BATCH_BYTES:
-                edit.commit(commit, edit.so_far(look.record, removed))
-    edit.commit(commit, look.record)
+                # The leaves that go are still there, and so is the snapshot that was seen.
+                mark = None if before is None else before.mark
+                edit.commit(commit, replace(look.record, mark=mark), [*names, *removed])
+    edit.commit(commit, look.record, names)
     new = {leaf.name: leaf.node for leaf in edit.manifest.leaves}
     return Refresh(
         edit.manifest.version,
@@ -185,7 +188,9 @@ class _Edit:
         self.schema = manifest.schema
         self.next_uid = manifest.next_uid
         self.leaves = {leaf.name: leaf for leaf in manifest.leaves}
-        self.stamps = {} if manifest.source is None else dict(manifest.source.stamps)
+        self.stamps: dict[str, str | None] = {}
+        if manifest.source is not None:
+            self.stamps |= manifest.source.stamps
         self.made: dict[str, WeightedPoints] = {}
         self.held = self.rows = self.nbytes = 0
 
@@ -226,17 +231,11 @@ class _Edit:
             self.made[leaf.node] = replace(points, indices=points.indices + (uid << ROW_BITS))
             self.held += sum(array.nbytes for array in to_arrays(points)[0].values())
 
-    def so_far(self, record: SourceRecord, removed: Sequence[str]) -> SourceRecord:
-        """Return the record of what was read so far. Leaves that go are still there."""
-        mark = None if self.manifest.source is None else self.manifest.source.mark
-        names = (*record.stamps, *removed)
-        stamps = {name: self.stamps[name] for name in names if name in self.leaves}
-        return replace(record, mark=mark, stamps=stamps)
-
-    def commit(self, commit: Commit, record: SourceRecord) -> None:
-        """Write a version with the leaves of a record, unless it is that which is there."""
-        leaves = LeafTable(self.leaves[name] for name in record.stamps)
-        before = self.manifest
+    def commit(self, commit: Commit, record: SourceRecord, names: Iterable[str]) -> None:
+        """Write a version with the leaves of these names, unless it is that which is there."""
+        leaves = LeafTable(self.leaves[name] for name in names if name in self.leaves)
+        stamps = {name: stamp for name in leaves.names if (stamp := self.stamps.get(name))}
+        record, before = replace(record, stamps=stamps), self.manifest
         if self.made or record != before.source or leaves.names != before.leaves.names:
             changed = replace(
                 before,

@@ -65,7 +65,7 @@ class SourceRecord:
         Versions of the tree that are kept. None for all.
     mark : str or None
         Snapshot of Icechunk.
-    stamps : mapping of str to str or None
+    stamps : mapping of str to str
         Fingerprints of the parts, by the names of their leaves. A part without one is always read.
     """
 
@@ -73,7 +73,7 @@ class SourceRecord:
     options: Mapping[str, Any]
     keep: int | None
     mark: str | None = None
-    stamps: Mapping[str, str | None] = field(default_factory=dict)
+    stamps: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, where: str, now: SourceRecord) -> None:
         """Raise an error if another source is followed now, or in another way.
@@ -121,7 +121,7 @@ class Look(NamedTuple):
     Attributes
     ----------
     record : SourceRecord
-        What a tree that has read it records.
+        What a tree that has read it records, without fingerprints.
     parts : sequence of Part
         In the order of the rows.
     n_rows : int or None
@@ -304,11 +304,8 @@ class SourceView:
                 )
             data = partial(self._open_file, file, None if listed else place.at(base))
             parts[name] = Part(name, _file_fingerprint(file, infos), data, time_in_name(name))
-        stamps = {part.name: part.stamp for part in parts.values()}
-        record = SourceRecord(
-            _FILE_LIST if listed else place.name, self.options, self.keep, stamps=stamps
-        )
-        return Look(record, list(parts.values()))
+        name = _FILE_LIST if listed else place.name
+        return Look(SourceRecord(name, self.options, self.keep), list(parts.values()))
 
     def _open_file(self, place: Place, base: Place | None) -> tuple[Any, Any, Any]:
         X: Any = place.url or place.path
@@ -350,7 +347,7 @@ class SourceView:
         ]
         name = _array_name(arrays["X"], branch)
         mark = None if branch is None else branch.snapshot
-        return Look(SourceRecord(name, self.options, self.keep, mark, stamps), parts, n_rows)
+        return Look(SourceRecord(name, self.options, self.keep, mark), parts, n_rows)
 
     def _open_block(
         self, sources: Mapping[str, RowArray], start: int, stop: int
