@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.places import read_clearly
-from daskcoreset.inputs.zarr_stores import damaged_chunk
+from daskcoreset.inputs.zarr import damaged_chunk, decoder_of, find_zarr, is_in_process
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
 _GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
@@ -240,8 +240,8 @@ class StoredRows(RowArray):
         if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
             self.dtype = array[:0].dtype
         self.granularity, self.name = max(1, granularity), name
-        self.in_process = getattr(array, "in_process", False)
-        self.decoder = getattr(array, "decoder", None)
+        if find_zarr(array) is array:
+            self.in_process, self.decoder = is_in_process(array), decoder_of(array)
 
     def __getitem__(self, rows: slice) -> AnyArray:
         def what() -> str:

@@ -37,10 +37,9 @@ from daskcoreset.inputs.places import (
     shortened,
 )
 from daskcoreset.inputs.sources import Table, import_reader
-from daskcoreset.inputs.stored import with_own_metadata
-from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
+from daskcoreset.inputs.zarr import is_store, open_store, open_zarr, with_own_metadata
 from daskcoreset.storage.group import HEADER
-from daskcoreset.storage.locations import clean_url
+from daskcoreset.storage.locations import clean_url, store_name
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")

@@ -19,8 +19,7 @@ from daskcoreset.inputs.dataframes import as_tasks
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import Loader
-from daskcoreset.inputs.stored import find_stored, with_stored, with_stored_in_graph
-from daskcoreset.inputs.zarr_stores import is_in_process
+from daskcoreset.inputs.zarr import find_zarr, is_in_process, with_checks, with_checks_in_graph
 from daskcoreset.storage.locations import clean_url
 
 
@@ -55,8 +54,8 @@ class Stacked(NamedTuple):
     @property
     def in_process(self) -> bool:
         """Whether any of them is in a store that no other process sees."""
-        stored = (find_stored(variable._data) for variable in self.variables)  # noqa: SLF001 - as above
-        return any(one is not None and is_in_process(one.array) for one in stored)
+        stored = (find_zarr(variable._data) for variable in self.variables)  # noqa: SLF001 - as above
+        return any(one is not None and is_in_process(one) for one in stored)
 
     @property
     def nbytes(self) -> int:
@@ -231,9 +230,9 @@ def _checked(variable: Any, missing_chunks: MissingChunks) -> Any:
     if isinstance(data, np.ndarray):
         return variable
     if hasattr(data, "__dask_graph__"):
-        checked = with_stored_in_graph(as_tasks(data), missing_chunks)
+        checked = with_checks_in_graph(as_tasks(data), missing_chunks)
     else:
-        checked = with_stored(data, missing_chunks)
+        checked = with_checks(data, missing_chunks)
     made = variable.copy(deep=False)
     made._data = checked  # noqa: SLF001 - as above
     return made

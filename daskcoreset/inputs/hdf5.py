@@ -17,7 +17,7 @@ from daskcoreset.inputs.arrays import near, stacked
 from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, read_clearly
 from daskcoreset.inputs.sources import Source, import_reader
-from daskcoreset.inputs.stored import filled_regions
+from daskcoreset.inputs.zarr import filled_regions
 
 
 class Hdf5Array(NamedTuple):

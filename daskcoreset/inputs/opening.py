@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,13 +27,8 @@ from daskcoreset.inputs.files import memmap_source
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
 from daskcoreset.inputs.packed import packed_remark
-from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
-from daskcoreset.inputs.zarr_stores import (
-    is_store,
-    name_of_array,
-    with_zarrs,
-)
-from daskcoreset.storage.locations import clean_url
+from daskcoreset.inputs.zarr import checked, is_store, with_checks, with_checks_in_graph
+from daskcoreset.storage.locations import clean_url, store_name
 
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
@@ -151,7 +145,7 @@ def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
     if _is_dask_array(part):
-        return with_stored_in_graph(as_tasks(part), missing_chunks)
+        return with_checks_in_graph(as_tasks(part), missing_chunks)
     if module == "xarray":
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
@@ -220,10 +214,8 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> RowArray:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    stored = StoredArray.of(array, missing_chunks)
-    # Last, for another array than that which was passed is read.
-    stored = replace(stored, array=with_zarrs(stored.array))
-    return StoredRows(stored, granularity=granularity, name=name_of_array(stored.array))
+    array = checked(array, missing_chunks)
+    return StoredRows(array, granularity=granularity, name=store_name(array.store_path))
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
@@ -241,7 +233,7 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
         return _opened(part.data, name, missing_chunks)
     part = part.copy(deep=False)
-    part.variable._data = with_stored(data, missing_chunks)  # noqa: SLF001 - as above
+    part.variable._data = with_checks(data, missing_chunks)  # noqa: SLF001 - as above
     stored = part.encoding.get("shards") or part.encoding.get("chunks")
     stored = stored or part.encoding.get("chunksizes")
     granularity = int(stored[0]) if stored and len(stored) == part.ndim else 1

@@ -40,7 +40,7 @@ from daskcoreset.inputs.places import (
     read_clearly,
 )
 from daskcoreset.inputs.sources import import_reader
-from daskcoreset.inputs.zarr_stores import is_store
+from daskcoreset.inputs.zarr import is_store
 from daskcoreset.storage.locations import from_root, locate, store_name
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")

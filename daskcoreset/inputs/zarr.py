@@ -1,0 +1,407 @@
+"""Zarr arrays that read what is stored: a chunk that is missing or damaged is an error.
+
+Zarr reads a chunk that is not stored as the fill value, and leaves out chunks that would hold
+nothing else. A chunk that was lost cannot be told from one that was left out. Users who left some
+out pass ``missing_chunks="fill"``.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+
+from daskcoreset.core.errors import StoreError
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs.options import MissingChunks
+from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, options_for
+from daskcoreset.storage.locations import store_name
+
+# Chunks of a block that are tried one by one to find the damaged one.
+_MAX_TRIED = 4096
+
+# Arrays whose metadata this process has seen: their names, and digests of the metadata.
+_seen: set[tuple[str, str]] = set()
+
+
+# --- stores ------------------------------------------------------------------------------
+
+
+def is_store(part: Any) -> bool:
+    """Whether a part is a Zarr store, or a place in one."""
+    zarr = sys.modules.get("zarr")
+    if zarr is None:  # then there can be none
+        return False
+    from zarr.abc.store import Store
+    from zarr.storage import StorePath
+
+    return isinstance(part, (Store, StorePath))
+
+
+def open_store(store: Any, name: str) -> Any:
+    """Open the array or group of a store, passed as the argument `name`."""
+    import zarr
+
+    shown = store_name(store)
+    with clear_errors(name, shown, f"a Zarr store ({type(store).__name__})"):
+        return zarr.open(store, mode="r")
+
+
+def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
+    """Open the array or group at a place."""
+    import zarr
+
+    url, mark, query = (place.url or place.path).partition("?")
+    if mark and url.startswith(("http://", "https://")):
+        # Of every file in the store, whose names are put behind the URL.
+        params = dict(parse_qsl(query, keep_blank_values=True))
+        options = {"params": params} | dict(options or {})
+    else:
+        url += mark + query
+    storage_options = options_for(url, options)
+    return zarr.open(
+        url, mode="r", storage_options=None if storage_options is None else dict(storage_options)
+    )
+
+
+# --- arrays ------------------------------------------------------------------------------
+
+
+def checked(array: Any, missing_chunks: MissingChunks = "raise") -> Any:
+    """Return the same Zarr array, whose reads raise a `StoreError` for what is not there.
+
+    Its store has an absolute path, and cannot be written: a writable local store makes its folder.
+    """
+    import zarr
+    from zarr.storage import LocalStore, StorePath, ZipStore
+
+    store: Any = array.store_path.store
+    if type(store) is LocalStore:
+        store = LocalStore(store.root.absolute(), read_only=True)
+    elif type(store) is ZipStore and not store.path.is_absolute():
+        store = copy.copy(store)
+        store.path = store.path.absolute()
+    place = StorePath(store, array.store_path.path)
+    made = zarr.AsyncArray(metadata=array.metadata, store_path=place)
+    plain = type(array)(made)
+    found = with_own_metadata(plain)
+    opened = None if found is plain and missing_chunks == "raise" else _layout(found)
+    pipeline = CheckedPipeline(_decoder(made), place, missing_chunks, array.metadata, opened)
+    if opened is not None and found is not plain:
+        check_seen(pipeline.name, _layout(array), opened)
+        _seen.add((pipeline.name, opened.rest))
+    # A pipeline is chosen when an array is made, by a setting of the whole process, which other
+    # threads read at the same time.
+    object.__setattr__(made, "codec_pipeline", pipeline)
+    return plain
+
+
+class CheckedPipeline:
+    """A codec pipeline of Zarr that raises a `StoreError` for chunks that are not stored.
+
+    Parameters
+    ----------
+    decoder : CodecPipeline
+    place : StorePath
+        Of the array.
+    missing_chunks : {"raise", "fill"}
+        How to treat a chunk that is not stored: an error, or the fill value. Without a fill value
+        (null, in format 2) it is always an error. So is a store that is not there.
+    metadata : ArrayMetadata
+    opened : Layout or None
+        What was seen at the opening. None if the array has consolidated metadata alone.
+    """
+
+    def __init__(
+        self,
+        decoder: Any,
+        place: Any,
+        missing_chunks: MissingChunks,
+        metadata: Any,
+        opened: Layout | None,
+    ) -> None:
+        self.decoder, self.place, self.metadata = decoder, place, metadata
+        self.opened = opened
+        self.may_fill = missing_chunks == "fill" and metadata.fill_value is not None
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the store, and path in it."""
+        return store_name(self.place)
+
+    async def read(self, batch: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> None:
+        """Decode chunks, and check those of which nothing was read but the fill value."""
+        batch = list(batch)
+        if self.opened is not None and (self.name, self.opened.rest) not in _seen:
+            await self._check_store()
+        await self.decoder.read(batch, out, drop_axes)
+        values = out.as_ndarray_like()
+        for chunk, spec, selection, place, *_ in batch:
+            missing = await self._missing(chunk, spec, selection, np.atleast_1d(values[place]))
+            if missing is None:
+                continue
+            if self.opened is not None:
+                await self._check_store()
+            if self.may_fill:
+                return
+            fill, remedy = self.metadata.fill_value, "restore it"
+            if fill is not None:
+                remedy += f', or pass open_rows(X, missing_chunks="fill") if rows of {fill!s} are '
+                remedy += "meant"
+            raise StoreError(
+                f"{missing} of {self.name} is not stored, as seen on {here()}", remedy=remedy
+            )
+
+    async def _check_store(self) -> None:
+        """Raise an error unless this process sees the array that was opened."""
+        from zarr.api.asynchronous import open_array
+
+        now, reason = None, ""
+        try:
+            now = await open_array(
+                store=self.place, mode="r", zarr_format=self.metadata.zarr_format
+            )
+        except Exception as error:  # noqa: BLE001 - every kind of store has errors of its own
+            reason = type(error).__name__
+        if now is None:  # raised here, for errors of stores as causes do not pickle
+            raise StoreError(
+                f"{self.name} cannot be read on {here()} ({reason})",
+                remedy="make the store visible to every worker, by the same path",
+            )
+        assert self.opened is not None  # noqa: S101 - for types
+        check_seen(self.name, self.opened, _layout(now))
+        _seen.add((self.name, self.opened.rest))
+
+    async def _missing(self, chunk: Any, spec: Any, selection: Any, values: AnyArray) -> str | None:
+        """Name a chunk that is not stored, or one inside of a shard. None if all are."""
+        from zarr.codecs import ShardingCodec
+
+        key = f"chunk {chunk.path.removeprefix(self.place.path + '/')!r}"
+        fill = np.zeros((), values.dtype)[()] if spec.fill_value is None else spec.fill_value
+        codec = next(iter(getattr(self.metadata, "codecs", ())), None)
+        if not isinstance(codec, ShardingCodec):
+            filled = is_fill(values[:1], fill).all() and is_fill(values, fill).all()
+            return key if filled and not await chunk.exists() else None
+        inner, parts = codec.chunk_shape, []
+        for length, part, size in zip(spec.shape, selection, inner, strict=True):
+            numbers = np.atleast_1d(np.arange(length)[part]) // size
+            parts.append((numbers, np.flatnonzero(np.diff(numbers, prepend=-1))))
+        if values.ndim == len(parts):
+            values = values[np.ix_(*(firsts for _, firsts in parts))]
+        if not is_fill(values, fill).any():
+            return None
+        grid = tuple(n // size for n, size in zip(spec.shape, inner, strict=True))
+        index = await codec._load_shard_index_maybe(chunk, grid)  # noqa: SLF001
+        for number in itertools.product(*(numbers[firsts] for numbers, firsts in parts)):
+            if index is None or index.get_chunk_slice(number) is None:
+                return f"chunk {'.'.join(map(str, number))} in the shard, {key},"
+        return None
+
+
+def with_own_metadata(array: Any) -> Any:
+    """Return an array as its own metadata say it is, and not those that a group has of it.
+
+    The metadata of the group are older if rows were appended to the array alone. The array is
+    returned as it is if it has no others.
+    """
+    import zarr
+
+    try:
+        return zarr.open_array(array.store_path, mode="r", zarr_format=array.metadata.zarr_format)
+    except Exception:  # noqa: BLE001 - every kind of store has errors of its own
+        return array
+
+
+def _layout(array: Any) -> Layout:
+    """Return what decides how chunks are read. Rows may be added meanwhile."""
+    metadata = array.metadata.to_dict()
+    for name in ("attributes", "shape", "consolidated_metadata"):
+        metadata.pop(name, None)
+    text = repr((sorted(metadata.items(), key=lambda item: item[0]), array.shape[1:]))
+    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    dtype = np.dtype(array.dtype)
+    # The byte order of a dtype is one of the codecs.
+    plain = dtype if dtype.isnative else dtype.newbyteorder("=")
+    return Layout(tuple(array.shape), plain, digest)
+
+
+def is_in_process(array: Any) -> bool:
+    """Whether a Zarr array is in the memory of this process, so that workers cannot read it."""
+    store = array.store_path.store
+    kinds = (type(store), type(getattr(store, "store", None)))
+    return Place("", getattr(store, "fs", None)).in_process or any(
+        kind.__name__.endswith("MemoryStore") for kind in kinds
+    )
+
+
+# --- arrays inside of Dask and xarray ------------------------------------------------------
+
+
+def find_zarr(value: Any) -> Any:
+    """Return a Zarr array, or the one inside of xarray's wrappers, or None."""
+    while type(value).__module__.startswith("xarray."):
+        value = getattr(value, "array", getattr(value, "_array", None))
+    is_zarr = type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "store_path")
+    return value if is_zarr and hasattr(value, "shape") else None
+
+
+def with_checks(value: Any, missing_chunks: MissingChunks) -> Any:
+    """Return a Zarr array, or xarray's wrapper of one, with reads that are checked.
+
+    Anything else comes back unchanged.
+    """
+    found = find_zarr(value)
+    if found is None or found is value:
+        return value if found is None else checked(found, missing_chunks)
+    value = copy.copy(value)
+    name = "array" if hasattr(value, "array") else "_array"
+    setattr(value, name, with_checks(getattr(value, name), missing_chunks))
+    return value
+
+
+def with_checks_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
+    """Return a Dask array with checked reads of the Zarr arrays that its layers hold.
+
+    ``da.from_zarr``, ``da.from_array`` and xarray put these arrays into a graph.
+    """
+    from dask.blockwise import Blockwise
+    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+    graph = array.__dask_graph__()
+    if not isinstance(graph, HighLevelGraph):
+        return array
+    layers: dict[str, Any] = {}
+    for name, layer in graph.layers.items():
+        if isinstance(layer, Blockwise):
+            pairs = tuple((with_checks(value, missing_chunks), ax) for value, ax in layer.indices)
+            if any(new is not old for (new, _), (old, _) in zip(pairs, layer.indices, strict=True)):
+                layers[name] = copy.copy(layer)
+                layers[name].indices = pairs
+        elif isinstance(layer, MaterializedLayer):
+            nodes = {key: with_checks(node, missing_chunks) for key, node in layer.items()}
+            if any(nodes[key] is not node for key, node in layer.items()):
+                layers[name] = MaterializedLayer(nodes)
+    if not layers:
+        return array
+    rebuild, extra = array.__dask_postpersist__()
+    return rebuild(HighLevelGraph({**graph.layers, **layers}, graph.dependencies), *extra)
+
+
+# --- decoding ------------------------------------------------------------------------------
+
+
+def decode(array: Any, region: Any) -> AnyArray:
+    """Return the values of a region, as the pipeline of the array decodes its chunks."""
+    return np.asarray(array[region])
+
+
+def _decoder(array: Any) -> Any:
+    """Return the pipeline of an array, or that of zarrs if it is installed and fits its shards.
+
+    Values are the same. If the settings of Zarr name another pipeline than the default, it is kept.
+    """
+    default: Any = array.codec_pipeline
+    fits = array.shards and array.dtype.kind in "biuf" and array.dtype.isnative
+    if not fits or type(default).__name__ != "BatchedCodecPipeline":
+        return default
+    try:
+        from zarrs import ZarrsCodecPipeline
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # that an array is not supported
+            return ZarrsCodecPipeline.from_array_metadata_and_store(
+                array_metadata=array.metadata, store=array.store_path.store
+            )
+    except Exception:  # noqa: BLE001 - Zarr reads what zarrs does not
+        return default
+
+
+def decoder_of(array: Any) -> str:
+    """Return what decodes the chunks of a checked array, for the plan of a build."""
+    name = type(array.async_array.codec_pipeline.decoder).__name__
+    return {"BatchedCodecPipeline": "zarr", "ZarrsCodecPipeline": "zarrs"}.get(name, name)
+
+
+def damaged_chunk(array: Any, start: int, stop: int) -> str:
+    """Return the name of the first chunk of some rows that does not read, as part of a message.
+
+    It is empty if all of them read, or for other arrays.
+    """
+    if find_zarr(array) is not array or not array.ndim:
+        return ""
+    inner, outer = array.chunks, array.shards or array.chunks
+    bounds = [(start, stop), *((0, length) for length in array.shape[1:])]
+    corners = itertools.product(
+        *(
+            range(low // chunk * chunk, high, chunk)
+            for (low, high), chunk in zip(bounds, inner, strict=True)
+        )
+    )
+    for corner in itertools.islice(corners, _MAX_TRIED):
+        try:
+            decode(array, tuple(slice(i, i + n) for i, n in zip(corner, inner, strict=True)))
+        except Exception:  # noqa: BLE001 - whatever it is, this chunk does not read
+            key = array.metadata.encode_chunk_key(_number(corner, outer))
+            number = ".".join(map(str, _number(corner, inner)))
+            inside = f" (chunk {number})" if array.shards else ""
+            rows = f"rows {corner[0]} to {min(corner[0] + inner[0], array.shape[0])}"
+            return f"chunk {key!r}{inside}, which holds {rows}, among "
+    return ""
+
+
+def _number(position: tuple[int, ...], lengths: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(start // length for start, length in zip(position, lengths, strict=True))
+
+
+def filled_regions(
+    values: AnyArray, bounds: list[tuple[int, int]], chunks: tuple[int, ...], fill: Any
+) -> Iterator[tuple[slice, ...]]:
+    """Yield the parts of chunks that hold nothing but the fill value, by where they are stored.
+
+    Parameters
+    ----------
+    values : ndarray
+    bounds : list of (int, int)
+        Position of the values in the array.
+    chunks : tuple of int
+        Lengths of chunks.
+    fill : object
+        None if any value may be one.
+    """
+    if not values.size:
+        return
+    edges = [
+        [start, *range((start // chunk + 1) * chunk, stop, chunk), stop]
+        for (start, stop), chunk in zip(bounds, chunks, strict=True)
+    ]
+    offsets = [start for start, _ in bounds]
+    firsts = values[
+        np.ix_(*([e - o for e in cut[:-1]] for cut, o in zip(edges, offsets, strict=True)))
+    ]
+    for found in np.argwhere(is_fill(firsts, fill)):
+        region = tuple(slice(cut[i], cut[i + 1]) for cut, i in zip(edges, found, strict=True))
+        part = values[
+            tuple(slice(r.start - o, r.stop - o) for r, o in zip(region, offsets, strict=True))
+        ]
+        # One row clears the usual case.
+        if is_fill(part[:1], fill).all() and is_fill(part, fill).all():
+            yield region
+
+
+def is_fill(values: AnyArray, fill: Any) -> AnyArray:
+    """Return which values are the fill value. All of them if it is None."""
+    array = np.asarray(values)
+    if fill is None:
+        return np.ones(array.shape, bool)
+    if array.dtype.kind == "f" and np.isnan(fill):
+        array, fill = np.isnan(array), True
+    filled: AnyArray = np.asarray(array == fill)
+    return filled
