@@ -30,3 +30,6 @@ Sampling = Literal["systematic", "multinomial"]
 
 # How far rows are apart; by "cosine" they are divided by their lengths when they are read.
 Metric = Literal["euclidean", "cosine"]
+
+# How to treat chunks that a store does not have.
+MissingChunks = Literal["raise", "fill"]

@@ -11,12 +11,12 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
-from daskcoreset.core.typing import IndexArray
+from daskcoreset.core.typing import IndexArray, MissingChunks
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cubes import Cube, Layout, is_xarray, layout_of
 from daskcoreset.inputs.dataframes import as_tasks
-from daskcoreset.inputs.options import MissingChunks, ReadOptions
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import Loader
 from daskcoreset.inputs.zarr import find_zarr, is_in_process, with_checks, with_checks_in_graph

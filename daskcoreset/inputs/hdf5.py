@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.inputs.arrays import near, stacked
-from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, read_clearly
 from daskcoreset.inputs.sources import Source, import_reader
 from daskcoreset.inputs.zarr import filled_regions

@@ -13,7 +13,7 @@ import numpy as np
 from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.tables import counted
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import a_type, is_real, without_mask
 from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray, SparseRows, StoredRows
 from daskcoreset.inputs.containers import (
@@ -25,7 +25,7 @@ from daskcoreset.inputs.containers import (
 from daskcoreset.inputs.dataframes import arrays_of_dask, as_tasks, frame_source
 from daskcoreset.inputs.files import memmap_source
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
-from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
+from daskcoreset.inputs.options import ReadOptions, is_path
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.zarr import checked, is_store, with_checks, with_checks_in_graph
 from daskcoreset.storage.locations import clean_url, store_name

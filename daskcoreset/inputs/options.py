@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.typing import MissingChunks
 from daskcoreset.core.validation import a_type, check_choice, check_flag, check_options, shown
-
-MissingChunks: TypeAlias = Literal["raise", "fill"]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.options import MissingChunks
+from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, options_for
 from daskcoreset.storage.locations import store_name
 
