@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.places import read_clearly
-from daskcoreset.inputs.zarr import damaged_chunk, decoder_of, find_zarr, is_in_process
+from daskcoreset.inputs.zarr import damaged_chunk, find_zarr, is_in_process
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
 _GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
@@ -47,8 +47,6 @@ class RowArray(ABC):
     in_memory, sparse : bool
     in_process : bool
         Whether rows are stored in the memory of this process, so that workers cannot read them.
-    decoder : str or None
-        Decoder of the chunks of a Zarr array.
     """
 
     shape: tuple[int, ...]
@@ -60,7 +58,6 @@ class RowArray(ABC):
     in_memory: bool = False
     sparse: bool = False
     in_process: bool = False
-    decoder: str | None = None
 
     @abstractmethod
     def __getitem__(self, rows: slice) -> Any:
@@ -98,8 +95,8 @@ class RowArray(ABC):
             owner = np.searchsorted(np.cumsum(self.pieces), rows, side="right")
             groups = np.split(rows, np.flatnonzero(np.diff(owner)) + 1)
         else:
-            chunked = self.granularity > 1 or self.decoder is not None
-            groups = near(rows, self.row_bytes, self.granularity if chunked else None)
+            chunk = self.granularity if self.granularity > 1 else None
+            groups = near(rows, self.row_bytes, chunk)
         return stacked([self[int(own[0]) : int(own[-1]) + 1][own - own[0]] for own in groups])
 
     def block_sizes(self, rows: int, most: int | None = None) -> tuple[int, ...]:
@@ -240,8 +237,7 @@ class StoredRows(RowArray):
         if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
             self.dtype = array[:0].dtype
         self.granularity, self.name = max(1, granularity), name
-        if find_zarr(array) is array:
-            self.in_process, self.decoder = is_in_process(array), decoder_of(array)
+        self.in_process = find_zarr(array) is array and is_in_process(array)
 
     def __getitem__(self, rows: slice) -> AnyArray:
         def what() -> str:
@@ -309,11 +305,6 @@ class JoinedRows(RowArray):
     def in_process(self) -> bool:  # type: ignore[override]
         """Whether workers cannot read some array."""
         return any(array.in_process for array in self.arrays)
-
-    @property
-    def decoder(self) -> str | None:  # type: ignore[override]
-        """Decoder of the chunks of the first array."""
-        return self.arrays[0].decoder
 
     def __getitem__(self, rows: slice) -> Any:
         return stacked([own[0 : len(own)] for own in self.cut(rows.start, rows.stop).arrays])

@@ -166,11 +166,6 @@ class RowBlocks:
         return any(part.in_process for part in self.row_arrays.values())
 
     @property
-    def decoder(self) -> str | None:
-        """The decoder of the chunks of X, if it is a Zarr array."""
-        return getattr(self.arrays["X"], "decoder", None)
-
-    @property
     def has_labels(self) -> bool:
         """Whether there are labels."""
         return "y" in self.arrays

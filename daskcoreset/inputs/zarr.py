@@ -323,12 +323,6 @@ def _decoder(array: Any) -> Any:
         return default
 
 
-def decoder_of(array: Any) -> str:
-    """Return what decodes the chunks of a checked array, for the plan of a build."""
-    name = type(array.async_array.codec_pipeline.decoder).__name__
-    return {"BatchedCodecPipeline": "zarr", "ZarrsCodecPipeline": "zarrs"}.get(name, name)
-
-
 def damaged_chunk(array: Any, start: int, stop: int) -> str:
     """Return the name of the first chunk of some rows that does not read, as part of a message.
 
