@@ -15,7 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -29,7 +29,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.inputs.arrays import RowArray
-from daskcoreset.inputs.containers import is_web_store, split_container
+from daskcoreset.inputs.containers import is_web_store
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
@@ -321,22 +321,19 @@ class SourceView:
         """Return the row blocks of an array, or of the arrays of a group, as parts."""
         if branch is not None:
             target = branch.session.store
-        with ExitStack() as stack:
-            members = split_container(target, self.y, self.sample_weight, stack, self.reading)
-        arrays = members.parts
+        rows = Rows(target, self.reading)
+        opened = open_all(rows, self.y, self.sample_weight, allow_empty=True)
+        arrays = {name: getattr(part, "array", None) for name, part in opened.parts.items()}
         if not all(hasattr(array, "store_path") for array in arrays.values()):
             raise InvalidInputError(
                 "source is neither Zarr nor files",
                 argument="source",
                 remedy="pass a Zarr array, or paths of files",
             )
-        reading = replace(DEFAULTS, missing_chunks=self.reading.missing_chunks)
-        keys = arrays.get("y"), arrays.get("sample_weight")
-        opened = open_all(Rows(arrays["X"], reading), *keys, allow_empty=True)
-        n_rows, rows = opened.X.shape[0], opened.X.granularity
+        n_rows, step = len(opened.X), opened.X.granularity
         blocks = {
-            f"block-{start // rows}": (start, min(start + rows, n_rows))
-            for start in range(0, n_rows, rows)
+            f"block-{start // step}": (start, min(start + step, n_rows))
+            for start in range(0, n_rows, step)
         }
         forms = {name: _form(arrays, *block) for name, block in blocks.items()}
         find = _block_fingerprints if branch is None else branch.fingerprints
