@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import accumulate
@@ -34,7 +33,6 @@ from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.execution.threads import at_once
 from daskcoreset.execution.timeout import active_client
 from daskcoreset.execution.versions import Versions, check_here, own_versions
 from daskcoreset.inputs.blocks import BlockRows, RowBlocks
@@ -58,49 +56,6 @@ class Reduction(Generic[T]):
 
     chunk: Callable[[ReadBlock, Any], T | InvalidRow]
     combine: Callable[[Sequence[T]], T]
-
-
-def together(*reductions: Reduction[Any]) -> Reduction[tuple[Any, ...]]:
-    """Return one reduction that makes the values of several in the same read.
-
-    The broadcast value is a tuple with an entry for each of them, or None.
-
-    Examples
-    --------
-    >>> from daskcoreset.inputs.blocks import row_blocks
-    >>> count = Reduction(lambda rows, _: len(rows.block), sum)
-    >>> total = Reduction(lambda rows, factor: factor * float(rows.block.points.sum()), sum)
-    >>> engine = Engine(row_blocks([[1.0], [2.0]]))
-    >>> engine.read(together(count, total), (None, 10.0)).value
-    (2, 30.0)
-    """
-    return Reduction(partial(_chunks, reductions), partial(_combined, reductions))
-
-
-def _chunks(
-    reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
-) -> tuple[Any, ...] | InvalidRow:
-    values = []
-    broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
-    calls = [
-        partial(reduction.chunk, rows, value)
-        for reduction, value in zip(reductions, broadcasts, strict=True)
-    ]
-    with closing(at_once(calls)) as made:
-        for value in made:
-            if isinstance(value, InvalidRow):
-                return value
-            values.append(value)
-    return tuple(values)
-
-
-def _combined(
-    reductions: tuple[Reduction[Any], ...], parts: Sequence[tuple[Any, ...]]
-) -> tuple[Any, ...]:
-    columns = zip(*parts, strict=True)
-    return tuple(
-        reduction.combine(values) for reduction, values in zip(reductions, columns, strict=True)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,14 +184,63 @@ class Engine:
         -------
         BlockResults, or Lazy of it
         """
-        run: Callable[..., Any] = tree_reduce if self.lazy else tree_reduce_in_memory
-        return run(
+        leaf = partial(_chunk_results, reduction.chunk)
+        combine = partial(_combined_results, reduction.combine)
+        run = self._read_as_graph if self.lazy else self._read_in_memory
+        return run(leaf, combine, broadcast)
+
+    def _read_as_graph(
+        self,
+        leaf: Callable[[ReadBlock, Any], BlockResults[T]],
+        combine: Callable[[Sequence[BlockResults[T]]], BlockResults[T]],
+        broadcast: Any,
+    ) -> Lazy[BlockResults[T]]:
+        """Define one task a block, and a tree of tasks that merge its results."""
+        from dask._task_spec import List, Task, TaskRef
+        from dask.highlevelgraph import HighLevelGraph
+
+        token = uuid.uuid4().hex
+        # A second axis has one block: kept, for a contracted index would not fuse.
+        axes = "ij" if "X" in self.blocks.dask_arrays else "i"
+        leaves = _map_blocks(
             self.blocks,
-            partial(_chunk_results, reduction.chunk),
-            partial(_combined_results, reduction.combine),
-            broadcast=broadcast,
-            split_every=self.split_every,
+            leaf,
+            broadcast,
+            name=f"{LEAF}{token}",
+            axes=axes,
+            chunks=dict.fromkeys(axes, 1),
+            dtype=object,
         )
+        name = f"{OURS}fold-{token}"
+        tasks: dict[Any, Any] = {}
+
+        def merged(keys: Sequence[Any]) -> Any:
+            key = (name, len(tasks))
+            tasks[key] = Task(key, combine, List(*map(TaskRef, keys)))
+            return key
+
+        merger: Merger[Any] = self._merger(merged)
+        for block in range(self.blocks.n_blocks):
+            merger.add((leaves.name, block, *(0,) * (len(axes) - 1)))
+        root = merged(merger.parts())
+        return Lazy(HighLevelGraph.from_collections(name, tasks, dependencies=[leaves]), root)
+
+    def _read_in_memory(
+        self,
+        leaf: Callable[[ReadBlock, Any], BlockResults[T]],
+        combine: Callable[[Sequence[BlockResults[T]]], BlockResults[T]],
+        broadcast: Any,
+    ) -> BlockResults[T]:
+        """Read the blocks one after another, without a scheduler: the same bits."""
+        blocks, merger = self.blocks, self._merger(combine)
+        for position in range(blocks.n_blocks):
+            check_time(f"{position} of {blocks.n_blocks} blocks were read")
+            merger.add(leaf(read_block(blocks[position], {}, blocks.schema), broadcast))
+        return combine(merger.parts())
+
+    def _merger(self, combine: Callable[[Sequence[Any]], Any]) -> Merger[Any]:
+        levels = levels_below_root(self.blocks.n_blocks, self.split_every)
+        return Merger(combine, self.split_every, levels)
 
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
@@ -355,86 +359,6 @@ def read_block(rows: BlockRows, arrays: Mapping[str, Any], schema: BlockSchema) 
     others = parts.get("y"), parts.get("sample_weight")
     read = validate_block(parts["X"], *others, schema, index=index, size=size)
     return replace(read, index=index, start=rows.start, box=rows.box)
-
-
-def tree_reduce(
-    blocks: RowBlocks,
-    leaf: Callable[[ReadBlock, Any], T],
-    combine: Callable[[Sequence[T]], T],
-    *,
-    broadcast: Any = None,
-    split_every: int = 16,
-) -> Lazy[Any]:
-    """Define one read of the data: `leaf` on every block, merged by a tree of `combine`.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    leaf : callable
-        ``leaf(rows, broadcast)`` is the work on one block. Picklable, with a deterministic token.
-    combine : callable
-        ``combine(parts)`` merges one or more neighbouring parts, in order.
-    broadcast : Lazy or object, optional
-        Result of an earlier read that every leaf needs. When it is lazy, no block is read
-        before it is there.
-    split_every : int, default=16
-        Parts merged by one task. Sixteen keeps the tree under 7 % of the tasks and its
-        depth at four for 65,536 blocks.
-
-    Returns
-    -------
-    Lazy
-        Nothing is computed.
-    """
-    from dask._task_spec import List, Task, TaskRef
-    from dask.highlevelgraph import HighLevelGraph
-
-    token = uuid.uuid4().hex
-    # A second axis has one block: kept, for a contracted index would not fuse.
-    axes = "ij" if "X" in blocks.dask_arrays else "i"
-    leaves = _map_blocks(
-        blocks,
-        leaf,
-        broadcast,
-        name=f"{LEAF}{token}",
-        axes=axes,
-        chunks=dict.fromkeys(axes, 1),
-        dtype=object,
-    )
-    name = f"{OURS}fold-{token}"
-    tasks: dict[Any, Any] = {}
-
-    def merged(keys: Sequence[Any]) -> Any:
-        key = (name, len(tasks))
-        tasks[key] = Task(key, combine, List(*map(TaskRef, keys)))
-        return key
-
-    levels = levels_below_root(blocks.n_blocks, split_every)
-    merger: Merger[Any] = Merger(merged, split_every, levels)
-    for block in range(blocks.n_blocks):
-        merger.add((leaves.name, block, *(0,) * (len(axes) - 1)))
-    root = merged(merger.parts())
-    return Lazy(HighLevelGraph.from_collections(name, tasks, dependencies=[leaves]), root)
-
-
-def tree_reduce_in_memory(
-    blocks: RowBlocks,
-    leaf: Callable[[ReadBlock, Any], T],
-    combine: Callable[[Sequence[T]], T],
-    *,
-    broadcast: Any = None,
-    split_every: int = 16,
-) -> T:
-    """Read blocks in memory at once, without a scheduler.
-
-    Same leaves, same tree, same bits as `tree_reduce`. For data that no graph is worth.
-    """
-    levels = levels_below_root(blocks.n_blocks, split_every)
-    merger: Merger[T] = Merger(combine, split_every, levels)
-    for position in range(blocks.n_blocks):
-        check_time(f"{position} of {blocks.n_blocks} blocks were read")
-        merger.add(leaf(read_block(blocks[position], {}, blocks.schema), broadcast))
-    return combine(merger.parts())
 
 
 def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:

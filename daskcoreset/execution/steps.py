@@ -8,6 +8,7 @@ answered by one read, so that all of them take as many reads as the one that nee
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -15,7 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 from daskcoreset.core.blocks import InvalidRow, ReadBlock
 from daskcoreset.core.errors import about_member
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.execution.engine import BlockResults, Engine, Reduction, together
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction
+from daskcoreset.execution.threads import at_once
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -90,6 +92,49 @@ def _answered(engine: Engine, requests: Mapping[K, Request]) -> dict[K, Any]:
     # A row that is invalid is no member's fault, or has named its own: not one of those that look.
     checked = engine.apply(_checked, results)
     return {key: engine.apply(partial(_part_of, i), checked) for i, key in enumerate(requests)}
+
+
+def together(*reductions: Reduction[Any]) -> Reduction[tuple[Any, ...]]:
+    """Return one reduction that makes the values of several in the same read.
+
+    The broadcast value is a tuple with an entry for each of them, or None.
+
+    Examples
+    --------
+    >>> from daskcoreset.inputs.blocks import row_blocks
+    >>> count = Reduction(lambda rows, _: len(rows.block), sum)
+    >>> total = Reduction(lambda rows, factor: factor * float(rows.block.points.sum()), sum)
+    >>> engine = Engine(row_blocks([[1.0], [2.0]]))
+    >>> engine.read(together(count, total), (None, 10.0)).value
+    (2, 30.0)
+    """
+    return Reduction(partial(_chunks, reductions), partial(_combined_all, reductions))
+
+
+def _chunks(
+    reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
+) -> tuple[Any, ...] | InvalidRow:
+    values = []
+    broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
+    calls = [
+        partial(reduction.chunk, rows, value)
+        for reduction, value in zip(reductions, broadcasts, strict=True)
+    ]
+    with closing(at_once(calls)) as made:
+        for value in made:
+            if isinstance(value, InvalidRow):
+                return value
+            values.append(value)
+    return tuple(values)
+
+
+def _combined_all(
+    reductions: tuple[Reduction[Any], ...], parts: Sequence[tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    columns = zip(*parts, strict=True)
+    return tuple(
+        reduction.combine(values) for reduction, values in zip(reductions, columns, strict=True)
+    )
 
 
 def _read(engine: Engine, request: Request) -> Any:

@@ -151,11 +151,6 @@ class RowBlocks:
         return {name: part for name, part in self.arrays.items() if name not in self.row_arrays}
 
     @property
-    def held(self) -> dict[str, int]:
-        """Bytes of the parts in memory that are not Dask arrays, by their names."""
-        return {name: part.nbytes for name, part in self.row_arrays.items() if part.in_memory}
-
-    @property
     def are_views(self) -> bool:
         """Whether blocks are views of what is in memory already."""
         return all(isinstance(part, RowArray) and part.in_memory for part in self.arrays.values())
