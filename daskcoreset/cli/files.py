@@ -19,10 +19,15 @@ from daskcoreset.execution.threads import threads_here
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.opening import open_all
-from daskcoreset.inputs.places import from_root
 from daskcoreset.storage.atomic import new_file, new_store
 from daskcoreset.storage.group import HEADER
-from daskcoreset.storage.locations import is_file_url, local_path, locate, path_of_file_url
+from daskcoreset.storage.locations import (
+    from_root,
+    is_file_url,
+    local_path,
+    locate,
+    path_of_file_url,
+)
 
 if TYPE_CHECKING:
     import zarr

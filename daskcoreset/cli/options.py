@@ -23,8 +23,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.tables import kind_of_values, short_seed
 from daskcoreset.inputs.containers import member_names
 from daskcoreset.inputs.options import Rows, open_rows
-from daskcoreset.inputs.places import from_root
 from daskcoreset.sensitivities import CONSTRUCTIONS, default_method
+from daskcoreset.storage.locations import from_root
 
 
 def choice(*names: str, text: str) -> Any:

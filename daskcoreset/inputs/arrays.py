@@ -14,7 +14,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import without_mask
-from daskcoreset.inputs.places import read_clearly
+from daskcoreset.inputs.filesystems import read_clearly
 from daskcoreset.inputs.zarr import damaged_chunk, find_zarr, is_in_process
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.

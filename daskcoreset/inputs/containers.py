@@ -17,6 +17,14 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, Missing
 from daskcoreset.core.validation import a_type, shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy, read_npy
+from daskcoreset.inputs.filesystems import (
+    Place,
+    check_slashes,
+    clear_errors,
+    is_glob,
+    read_clearly,
+    shortened,
+)
 from daskcoreset.inputs.hdf5 import Hdf5File, dataset_names, open_hdf5_file
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import (
@@ -27,14 +35,6 @@ from daskcoreset.inputs.parquet import (
     open_parquet,
     parquet_files,
     with_vectors,
-)
-from daskcoreset.inputs.places import (
-    Place,
-    check_slashes,
-    clear_errors,
-    is_glob,
-    read_clearly,
-    shortened,
 )
 from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.zarr import is_store, open_store, open_zarr, with_own_metadata
@@ -436,7 +436,7 @@ class _Paths:
                         argument=name,
                         remedy="check the pattern",
                     )
-                if place.filesystem is None and not found[0].exists:
+                if place.is_local and not found[0].exists:
                     raise MissingPathError(
                         f"{name} names no file or folder: {place.path!r}",
                         argument=name,

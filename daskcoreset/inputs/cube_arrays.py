@@ -17,7 +17,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import without_mask
-from daskcoreset.inputs.places import read_clearly
+from daskcoreset.inputs.filesystems import read_clearly
 from daskcoreset.inputs.sources import Loader
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.arrays import MemoryRows, RowArray
-from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, read_clearly
+from daskcoreset.inputs.filesystems import Layout, Place, check_seen, clear_errors, read_clearly
 from daskcoreset.inputs.sources import Loader, Source
 
 T = TypeVar("T")
@@ -35,9 +35,9 @@ _HEADER = 4096
 def open_numpy(place: Place, name: str, stack: ExitStack, _keys: Sequence[str]) -> Any:
     """Open a .npy or .npz file, passed as the argument `name`."""
     with clear_errors(name, place.url or place.path, "an array of numbers"):
-        if place.filesystem is not None and place.suffix == ".npy":
+        if not place.is_local and place.suffix == ".npy":
             return _remote_array(place, name)
-        file = place.path if place.filesystem is None else stack.enter_context(place.open())
+        file = place.path if place.is_local else stack.enter_context(place.open())
         loaded: Any = read_npy(lambda: np.load(file, mmap_mode="r", allow_pickle=False))
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             return loaded
@@ -46,7 +46,7 @@ def open_numpy(place: Place, name: str, stack: ExitStack, _keys: Sequence[str]) 
             return loaded
     import scipy.sparse as sp
 
-    return sp.load_npz(place.path if place.filesystem is None else place.open())
+    return sp.load_npz(place.path if place.is_local else place.open())
 
 
 def _remote_array(place: Place, name: str) -> Source:

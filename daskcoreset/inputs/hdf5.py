@@ -14,7 +14,14 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.inputs.arrays import near, stacked
-from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, read_clearly
+from daskcoreset.inputs.filesystems import (
+    Layout,
+    Place,
+    check_seen,
+    clear_errors,
+    here,
+    read_clearly,
+)
 from daskcoreset.inputs.sources import Source, import_reader
 from daskcoreset.inputs.zarr import filled_regions
 
@@ -102,8 +109,7 @@ def open_hdf5(place: Place) -> Iterator[Any]:
     import h5py
 
     with ExitStack() as stack:
-        remote = place.filesystem is not None
-        opened = stack.enter_context(place.open()) if remote else place.path
+        opened = place.path if place.is_local else stack.enter_context(place.open())
         yield stack.enter_context(h5py.File(opened, "r"))
 
 

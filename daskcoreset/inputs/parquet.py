@@ -36,7 +36,14 @@ from daskcoreset.inputs.dataframes import (
     is_arrow_table,
     unequal_lists,
 )
-from daskcoreset.inputs.places import Place, clear_errors, here, is_glob, read_clearly, shortened
+from daskcoreset.inputs.filesystems import (
+    Place,
+    clear_errors,
+    here,
+    is_glob,
+    read_clearly,
+    shortened,
+)
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 from daskcoreset.storage.locations import clean_url
 
@@ -859,7 +866,7 @@ def _is_iceberg(file: Place) -> bool:
 
 def parquet_files(root: Place) -> list[Place]:
     """Return the Parquet files at a place. None without such files."""
-    if root.filesystem is not None and root.suffix in SUFFIXES:
+    if not root.is_local and root.suffix in SUFFIXES:
         is_file = root.filesystem.info(root.path)["type"] == "file"  # or the error that says why
     else:
         is_file = root.is_file

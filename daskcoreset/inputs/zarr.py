@@ -21,8 +21,8 @@ import numpy as np
 
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray, MissingChunks
-from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, options_for
-from daskcoreset.storage.locations import store_name
+from daskcoreset.inputs.filesystems import Layout, Place, check_seen, clear_errors, here, is_of
+from daskcoreset.storage.locations import store_name, zarr_store
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096
@@ -65,10 +65,7 @@ def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
         options = {"params": params} | dict(options or {})
     else:
         url += mark + query
-    storage_options = options_for(url, options)
-    return zarr.open(
-        url, mode="r", storage_options=None if storage_options is None else dict(storage_options)
-    )
+    return zarr.open(zarr_store(url, options), mode="r")
 
 
 # --- arrays ------------------------------------------------------------------------------
@@ -236,7 +233,7 @@ def is_in_process(array: Any) -> bool:
     """Whether a Zarr array is in the memory of this process, so that workers cannot read it."""
     store = array.store_path.store
     kinds = (type(store), type(getattr(store, "store", None)))
-    return Place("", getattr(store, "fs", None)).in_process or any(
+    return is_of(getattr(store, "fs", None), "memory") or any(
         kind.__name__.endswith("MemoryStore") for kind in kinds
     )
 

@@ -266,6 +266,11 @@ def filesystem(
         protocol, _, path = url.partition("://")
         make: Any = FsspecStore
         return make(protocol, **_object_options(url, storage_options)), path
+    if scheme not in fsspec.available_protocols():
+        raise InvalidInputError(
+            f"{clean_url(text)!r} is a URL of an unknown protocol",
+            remedy="check what stands before ://",
+        )
     found: tuple[Any, str] = fsspec.url_to_fs(text, **(storage_options or {}))
     return found
 
@@ -408,12 +413,12 @@ def reason(error: BaseException) -> str:
 
 
 _DENIED = {"PermissionError", "PermissionDeniedError", "UnauthenticatedError"}
-_SILENT = {"ConnectionError", "TimeoutError", "ClientError", "GenericError", "gaierror"}
+_OF_SILENCE = {"ConnectionError", "TimeoutError", "ClientError", "GenericError", "gaierror"}
 _NOT_FOUND = {"FileNotFoundError", "NotFoundError"}
 
 CHECK_URL = "check the URL, storage_options and the network"
 NOTHING_THERE = "nothing is there: check the path, the bucket, and the endpoint in storage_options"
-_NO_ANSWER = (
+SILENT = (
     "the server does not answer: try again, and check the host, the network, and the endpoint in "
     'storage_options, such as {"endpoint_url": ...} for s3'
 )
@@ -438,6 +443,6 @@ def remedy_for(error: BaseException, *, remote: bool) -> str | None:
         return _NO_ACCESS if remote else _NO_ACCESS_HERE
     if not remote:
         return None
-    if states & {500, 502, 503, 504} or (kinds & _SILENT and 404 not in states):
-        return _NO_ANSWER
+    if states & {500, 502, 503, 504} or (kinds & _OF_SILENCE and 404 not in states):
+        return SILENT
     return NOTHING_THERE if kinds & _NOT_FOUND else None

@@ -267,14 +267,14 @@ def test_errors__of_a_short_remote_file(files: FileServer) -> None:
 
 def test_errors__of_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: Any, **__: Any) -> None:
-        message = "Please install gcsfs"
+        message = "Please install paramiko"
         raise ImportError(message)
 
     monkeypatch.setattr(fsspec, "url_to_fs", missing)
     with pytest.raises(
-        errors.MissingDependencyError, match=r"'gs://b/x.npy' needs a package.*gcsfs"
+        errors.MissingDependencyError, match=r"'sftp://b/x.npy' needs a package.*paramiko"
     ):
-        build("gs://me:S3CRET@b/x.npy")
+        build("sftp://me:S3CRET@b/x.npy")
 
 
 def test_build__of_a_name_that_is_too_long_names_the_argument() -> None:
