@@ -19,7 +19,7 @@ from sets import load
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.objectives import LinearClassifier, objective_for
 from daskcoreset.objectives.clustering import QuantizationError
 

@@ -35,7 +35,7 @@ from daskcoreset._build import plan
 from daskcoreset.constructions.draws import Draw
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream

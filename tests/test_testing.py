@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.moments import Moments, merge_moments
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform

@@ -43,7 +43,7 @@ from daskcoreset.cli.options import (
     show,
 )
 from daskcoreset.cli.trees import trees
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset, n_clusters_of
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.optional import need_matplotlib

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, ReadBlock, labels_of
+from daskcoreset.core.block import Block, ReadBlock, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
 from daskcoreset.core.errors import ignore_overflow, package_versions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import dense, product, read_only, row_sums, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 

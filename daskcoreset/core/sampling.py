@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate
+from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
@@ -705,7 +705,7 @@ def sample_strata(
 
     Examples
     --------
-    >>> from daskcoreset.core.blocks import Block
+    >>> from daskcoreset.core.block import Block
     >>> block = Block(np.zeros((9, 1)), np.ones(9), np.array(["a", "b", "a"] * 3))
     >>> {
     ...     label: (reservoir.count, len(reservoir.keys))

@@ -14,9 +14,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import default_size
-from daskcoreset.core.blocks import Block, InvalidRow, no_weight_error
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.invalid import InvalidRow, no_weight_error
 from daskcoreset.core.linalg import one_thread, tiles
 from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
 from daskcoreset.core.points import deduplicate, spread_out

@@ -14,20 +14,17 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from daskcoreset.core.blocks import (
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
+from daskcoreset.core.invalid import (
     InvalidRow,
     find_bad_weight,
-    find_date,
     find_inexact,
-    find_inexact_value,
-    find_masked_label,
-    find_missing_label,
     find_unusable_row,
     finite_rows,
     no_weight_error,
 )
-from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
+from daskcoreset.core.labels import find_masked_label, find_unusable_label
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -347,7 +344,7 @@ def _check_exact(X: Any) -> None:
         with suppress(ValueError):  # of rows of different lengths, which scikit-learn refuses
             X = np.asarray(X)
     if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.ndim == 2):
-        refuse(find_inexact(X))
+        refuse(find_inexact("X", X))
     elif getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
         check_exact(X)
     elif frame_names(X) is not None:
@@ -381,19 +378,17 @@ def _check_labels(estimator: Any, y: Any) -> None:
             argument="y",
             remedy="convert it, for example with y.astype(str)",
         )
-    if labels.ndim == 1 and labels.dtype == object:
-        refuse(find_missing_label(labels) or find_date(labels))
     if labels.ndim == 1:
         # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
         # nothing.
-        refuse(find_missing_label(labels))
+        refuse(find_unusable_label(labels))
 
 
 def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
     if sample_weight is None:
         return None
     with refuse_as("sample_weight"):
-        refuse(find_inexact_value("sample_weight", sample_weight))
+        refuse(find_inexact("sample_weight", sample_weight))
         sample_weight = without_mask(sample_weight)
         given = np.asarray(sample_weight, dtype=np.float64)
         if given.shape == (X.shape[0],):

@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.core.blocks import find_zero_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
+from daskcoreset.core.invalid import find_zero_row
 from daskcoreset.core.linalg import dense_rows, unit_rows
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out

@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import TreeWindow
-from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, validate_block
+from daskcoreset.core.block import Block, BlockSchema, validate_block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import AnyArray, Points
 from daskcoreset.core.validation import a_type, how_to_select, names_apart
@@ -498,7 +499,7 @@ def _of_partition(
     function: Callable[[Block], Any],
     name: str,
 ) -> Any:
-    rows = validate_block(partition_to_numpy(frame, declared), None, None, schema)
+    rows = validate_block({"X": partition_to_numpy(frame, declared)}, schema)
     values = rows.problem or function(rows.valid_block)
     if isinstance(values, InvalidRow):
         where = "" if values.row is None else f" at the index {frame.index[values.row]}"

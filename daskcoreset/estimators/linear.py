@@ -19,9 +19,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.stream import CoresetStream
-from daskcoreset.core.blocks import check_classes, find_missing_label, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level
+from daskcoreset.core.labels import check_classes, find_unusable_label, plain_labels
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -343,7 +343,7 @@ def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | Non
         return earlier
     with refuse_as("classes"):
         labels = np.asarray(classes).ravel()
-    missing = find_missing_label(labels)
+    missing = find_unusable_label(labels)
     if missing is not None:
         raise InvalidInputError(
             f"classes has {labels[missing.row]!r} at position {missing.row}, which is not a class",

@@ -20,8 +20,8 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.errors import InvalidTypeError, warn_user
+from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
@@ -281,7 +281,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
             given, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
         )
         if self.coreset_.labels is not None:
-            refuse(find_missing_label(self.coreset_.labels, self.coreset_.indices))
+            refuse(find_unusable_label(self.coreset_.labels, self.coreset_.indices))
         labels = self._labels_as_given(data)
         all_rows = self.coreset_.points, self.coreset_.weights, labels
         rows = deduplicate(*all_rows)

@@ -14,10 +14,11 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import build_many
-from daskcoreset.core.blocks import find_inexact_value, find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
 from daskcoreset.core.errors import InvalidInputError, about_no_member
+from daskcoreset.core.invalid import find_inexact
+from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -116,7 +117,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             self._require_labels(y)
             rows: Rows = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
         else:
-            refuse(find_inexact_value("y", data.y))
+            refuse(find_inexact("y", data.y))
             with refuse_as("y"):
                 rows = replace(data, y=np.asarray(data.y, dtype=np.float64))
         method = resolve_for(self.method, None, self._own_method())
@@ -147,7 +148,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         else:
             points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
             assert labels is not None  # noqa: S101 - constructions ask for them
-            refuse(find_missing_label(labels))
+            refuse(find_unusable_label(labels))
             with refuse_as("y"):
                 numbers = np.asarray(labels, dtype=np.float64)
             solver = self._default_solver() if self.estimator is None else clone(self.estimator)

@@ -17,17 +17,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import (
-    Block,
-    BlockSchema,
-    InvalidRow,
-    ReadBlock,
-    find_no_array,
-    find_undeclared_dtype,
-    validate_block,
-)
+from daskcoreset.core.block import Block, BlockSchema, ReadBlock, validate_block
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, about_member
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.local import compute_options
@@ -351,14 +344,8 @@ def read_block(rows: BlockRows, arrays: Mapping[str, Any], schema: BlockSchema) 
     schema : BlockSchema
     """
     parts = {name: part[0 : len(part)] for name, part in rows.parts.items()} | dict(arrays)
-    index, size = rows.index, rows.size
-    if (problem := find_no_array(parts, index)) is not None:
-        return ReadBlock(size or 0, None, problem, index, rows.start)
-    if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
-        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, rows.start, rows.box)
-    others = parts.get("y"), parts.get("sample_weight")
-    read = validate_block(parts["X"], *others, schema, index=index, size=size)
-    return replace(read, index=index, start=rows.start, box=rows.box)
+    read = validate_block(parts, schema, index=rows.index, size=rows.size)
+    return replace(read, index=rows.index, start=rows.start, box=rows.box)
 
 
 def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from daskcoreset.core.blocks import InvalidRow, ReadBlock
+from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.errors import about_member
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.threads import at_once

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import BlockSchema
+from daskcoreset.core.block import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import Metric

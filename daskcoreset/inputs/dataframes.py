@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.sources import Loader, Source
 
@@ -374,7 +374,7 @@ def partition_to_numpy(frame: Any, declared: Declared) -> AnyArray:
     values = to_numpy(frame, found)
     if found == dtype or found.kind not in _REAL:
         return values
-    inexact = find_inexact_value("", values.ravel()) is not None
+    inexact = find_inexact("", values.ravel()) is not None
     for held in (dtype, np.result_type(dtype, np.float32)):
         if inexact and held.kind == "f":
             break
@@ -395,7 +395,7 @@ def _check_rounded(frame: Any, long: Sequence[int]) -> None:
         values = column.to_numpy(dtype=dtype, na_value=np.nan)
         large = values[np.isfinite(values) & (abs(values) >= EXACT)]
         if len(large):
-            raise inexact_error(f"column {column.name!r}", int(large[0])).error_at("")
+            raise inexact_row(f"column {column.name!r}", int(large[0])).error_at("")
 
 
 def _with_numbers(frame: Any) -> Any:
@@ -449,7 +449,7 @@ def check_exact(frame: Any, first_row: int | None = 0) -> None:
     for j in _long_columns(frame):
         column = frame if frame.ndim == 1 else frame.iloc[:, j]
         values = column.to_numpy(dtype=_column_dtype(column.dtype, missing=False), na_value=0)
-        problem = find_inexact_value(f"column {column.name!r}", values)
+        problem = find_inexact(f"column {column.name!r}", values)
         if problem is not None:
             raise problem.error_at("") if first_row is None else problem.error(first_row)
 

@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
     InvalidTypeError,
     StoreError,
 )
+from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs import dataframes
 from daskcoreset.inputs.dataframes import (
@@ -365,10 +365,10 @@ def _check_exact(name: str, column: Any, start: int) -> None:
         floats = column.cast("float64", safe=False).to_numpy()
         for row in np.flatnonzero(abs(floats) >= EXACT).tolist():
             if column[row].as_py() != Decimal(floats[row]):
-                raise inexact_error(f"column {name!r}", column[row].as_py(), row).error(start)
+                raise inexact_row(f"column {name!r}", column[row].as_py(), row).error(start)
     elif pt.is_int64(kind) or pt.is_uint64(kind):
         values = pc.fill_null(column, 0).to_numpy() if column.null_count else column.to_numpy()
-        problem = find_inexact_value(f"column {name!r}", values)
+        problem = find_inexact(f"column {name!r}", values)
         if problem is not None:
             raise problem.error(start)
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import MAX_CLASSES, Block, labels_of
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.labels import MAX_CLASSES
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -63,7 +64,7 @@ def candidate_solutions(
     Examples
     --------
     >>> import numpy as np
-    >>> from daskcoreset.core.blocks import Block
+    >>> from daskcoreset.core.block import Block
     >>> from daskcoreset.objectives import QuantizationError
     >>> rows = Block(np.eye(2), np.ones(2))
     >>> candidate_solutions(QuantizationError(1), rows, {"origin": [[0, 0]]}, 0)[0]

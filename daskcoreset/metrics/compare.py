@@ -16,7 +16,7 @@ import numpy as np
 from daskcoreset._build import Methods, default_size, job_of, members_of, run_job
 from daskcoreset.constructions.draws import Draw
 from daskcoreset.constructions.portfolio import PortfolioJob
-from daskcoreset.core.blocks import Block, labels_of
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, about_member
 from daskcoreset.core.linalg import one_thread

@@ -8,12 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import (
-    Block,
-    find_unusable_row,
-)
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.invalid import find_unusable_row
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import (

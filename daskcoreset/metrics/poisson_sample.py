@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow, concatenate, labels_of
+from daskcoreset.core.block import Block, concatenate, labels_of
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import map_reduce

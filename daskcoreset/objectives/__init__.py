@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import is_choice
 from daskcoreset.objectives import divergences
@@ -72,7 +72,7 @@ def objective_for(
     Examples
     --------
     >>> import numpy as np
-    >>> from daskcoreset.core.blocks import Block
+    >>> from daskcoreset.core.block import Block
     >>> rows = Block(np.ones((9, 2)), np.ones(9))
     >>> objective_for({"objective": {"name": "mixture cost", "n_components": 3}}, None, rows)
     MixtureCost(n_components=3)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, labels_of
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.linalg import dense, one_thread, product, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
+from daskcoreset.core.block import Block, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective

@@ -8,15 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import (
-    Block,
-    InvalidRow,
-    find_inexact_value,
-    find_missing_label,
-    find_unusable_row,
-    labels_of,
-)
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.invalid import InvalidRow, find_inexact, find_unusable_row
+from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import dense_rows, inner_products, one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
@@ -150,7 +145,7 @@ def find_bad_number(block: Block) -> InvalidRow | None:
 
     Examples
     --------
-    >>> from daskcoreset.core.blocks import Block
+    >>> from daskcoreset.core.block import Block
     >>> find_bad_number(Block(np.zeros((2, 1)), np.ones(2), np.array(["1", "b"]))).row
     0
     """
@@ -160,14 +155,14 @@ def find_bad_number(block: Block) -> InvalidRow | None:
             argument="y",
             remedy="pass the number of every row that is to be predicted",
         )
-    missing = find_missing_label(block.labels, block.rows)
+    missing = find_unusable_label(block.labels, block.rows)
     if missing is not None or not len(block):
         return missing
     if labels_of(block).dtype.kind not in "biuf":
         problem = f"y is {labels_of(block)[0].item()!r}" + "{row}, and regression needs numbers"
         remedy = "convert y, or take a method for classes"
         invalid: InvalidRow | None = InvalidRow(problem, 0, "y", remedy)
-    elif (invalid := find_inexact_value("y", labels_of(block))) is None:
+    elif (invalid := find_inexact("y", labels_of(block))) is None:
         invalid = find_unusable_row(targets_of(block)[:, np.newaxis], block.weights, name="y")
     if invalid is None or block.rows is None:
         return invalid

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.block import Block
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import Calibrated
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import (
     Box,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.objectives import Distortion

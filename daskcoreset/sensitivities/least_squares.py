@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.block import Block
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import (
     dense,
     inverse_root,

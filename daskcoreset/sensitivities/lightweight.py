@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.moments import Moments, distances_to, merge_moments, moments_of
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError

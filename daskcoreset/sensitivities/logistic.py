@@ -8,14 +8,10 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import (
-    Block,
-    InvalidRow,
-    check_classes,
-    class_codes,
-    find_bad_target,
-)
+from daskcoreset.core.block import Block, class_codes, find_bad_target
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.moments import merge_scatters
 from daskcoreset.core.ordering import spatial_order

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, class_codes
+from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.linalg import is_narrow, one_thread, product, tiles
 from daskcoreset.core.moments import Scatter, merged_mean, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir, StratifiedSample

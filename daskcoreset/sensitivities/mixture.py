@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import one_thread, tiles as slices_of
 from daskcoreset.core.sampling import Calibrated
 from daskcoreset.core.typing import FloatArray, IndexArray

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, dense_rows, rows_at
 from daskcoreset.core.moments import moments_of

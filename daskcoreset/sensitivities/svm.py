@@ -8,14 +8,10 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from daskcoreset.core.blocks import (
-    Block,
-    InvalidRow,
-    check_classes,
-    find_bad_target,
-    find_unusable_row,
-)
+from daskcoreset.core.block import Block, find_bad_target
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.invalid import InvalidRow, find_unusable_row
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number

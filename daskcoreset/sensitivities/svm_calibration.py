@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, class_codes
+from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.sampling import (
     Calibrated,
     Target,

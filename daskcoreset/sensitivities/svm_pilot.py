@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, class_codes
+from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.sampling import StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity

@@ -14,7 +14,7 @@ import scipy.stats
 from hypothesis import assume, given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,

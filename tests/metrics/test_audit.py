@@ -23,7 +23,7 @@ from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset import Draw, MergeReduce
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.sensitivities import LightweightBregman, StrongBregman
 from daskcoreset.testing import SensitivityContract, cut_rows, draw
 from tests.tools.bregman import (

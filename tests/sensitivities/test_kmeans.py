@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import Mixture, StrongKMeans, build
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.solvers.kmeans import Clusters

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from daskcoreset import Logistic
 from daskcoreset.core import linalg
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities.logistic_pilot import (
     LabelledScatter,

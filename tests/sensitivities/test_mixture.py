@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset import Draw, MergeReduce, Mixture, StrongKMeans
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import mixture_pilot as pilots

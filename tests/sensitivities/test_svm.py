@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import build
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm

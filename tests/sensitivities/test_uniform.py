@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.sensitivities import Uniform
 from daskcoreset.testing import SensitivityContract
 from tests.tools.blocks import rows

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.block import Block
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError

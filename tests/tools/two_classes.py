@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import SVM

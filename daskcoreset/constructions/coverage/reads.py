@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate, no_weight_error
+from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.invalid import no_weight_error
 from daskcoreset.core.linalg import dense_rows, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import BlockResults, map_reduce

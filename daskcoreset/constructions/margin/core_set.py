@@ -28,7 +28,7 @@ from daskcoreset.constructions.margin.rows import (
     signs_of,
     smallest,
 )
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import NotSeparableError, warn_user
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths

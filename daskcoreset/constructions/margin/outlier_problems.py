@@ -9,7 +9,8 @@ import numpy as np
 
 from daskcoreset.constructions.margin.core_set import floors_of, margin_of_levels, solve_margin
 from daskcoreset.constructions.margin.rows import rows_of_block, signs_of
-from daskcoreset.core.blocks import Block, plain_labels
+from daskcoreset.core.block import Block
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream

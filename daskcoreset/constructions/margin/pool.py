@@ -17,7 +17,7 @@ from daskcoreset.constructions.margin.rows import (
     select_rows,
     smallest,
 )
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce

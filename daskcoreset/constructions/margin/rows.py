@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, concatenate, labels_of
+from daskcoreset.core.block import Block, concatenate, labels_of
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.labels import MAX_LABELS
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce

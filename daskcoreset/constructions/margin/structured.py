@@ -15,8 +15,10 @@ import numpy as np
 from daskcoreset.constructions.margin.core_set import evidence_of, first_few
 from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
 from daskcoreset.constructions.margin.rows import mark, row_numbers, rows_of_block
-from daskcoreset.core.blocks import Block, InvalidRow, labels_of, plain_labels
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, NotSeparableError
+from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import BlockResults, map_reduce

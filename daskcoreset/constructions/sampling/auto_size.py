@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.core.blocks import Block, concatenate
+from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
 from daskcoreset.core.random import Stage, stream

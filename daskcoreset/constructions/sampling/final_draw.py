@@ -19,7 +19,7 @@ from daskcoreset.constructions.sampling.messages import (
     check_report,
     merge_reports,
 )
-from daskcoreset.core.blocks import Block, class_codes
+from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.sampling import systematic
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.sensitivities.estimated_error import rows_outside

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate, no_weight_error
+from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
+from daskcoreset.core.invalid import no_weight_error
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Sensitivity

@@ -12,9 +12,11 @@ from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
-from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
+from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_complete, warn_few
+from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream

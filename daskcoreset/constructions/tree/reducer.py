@@ -26,7 +26,7 @@ from daskcoreset.constructions.sampling.final_draw import (
     OVERSAMPLING,
     draw_systematically,
 )
-from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -34,6 +34,7 @@ from daskcoreset.core.errors import (
     no_scores_error,
     overflow_error,
 )
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import (
     draw_with_replacement,

@@ -51,10 +51,11 @@ from daskcoreset.constructions.tree.places import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.core.blocks import Block, find_unusable_row
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, StoreError, about_argument, no_array
+from daskcoreset.core.invalid import find_unusable_row
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed

@@ -13,9 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import check_diameter
 from daskcoreset.constructions.coverage.reads import cover
-from daskcoreset.core.blocks import Block, labels_of, plain_labels
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream

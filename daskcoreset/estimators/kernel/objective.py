@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate, labels_of
+from daskcoreset.core.block import Block, concatenate, labels_of
 from daskcoreset.core.linalg import one_thread, product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement

@@ -12,9 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.core.blocks import Block, plain_labels
+from daskcoreset.core.block import Block
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate
+from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (

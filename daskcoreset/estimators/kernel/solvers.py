@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from daskcoreset.core.blocks import Block, labels_of
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import one_thread

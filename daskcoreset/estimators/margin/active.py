@@ -15,8 +15,8 @@ from daskcoreset.constructions.margin.active import ActiveRun, Oracle, start_run
 from daskcoreset.constructions.margin.active_state import ActiveMargin, ActiveOptions
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.rows import refuse_wide
-from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, IndexArray

@@ -25,10 +25,12 @@ from daskcoreset.constructions.margin.rows import (
     select_rows,
     smallest,
 )
-from daskcoreset.core.blocks import Block, finite_rows, labels_of, plain_labels
+from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import NotSeparableError, package_versions, warn_user
+from daskcoreset.core.invalid import finite_rows
+from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream

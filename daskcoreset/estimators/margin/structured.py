@@ -27,7 +27,7 @@ from daskcoreset.constructions.margin.structured import (
     share_right,
     structured_margin,
 )
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block import Block
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,

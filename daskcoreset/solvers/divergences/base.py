@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import InvalidRow
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 

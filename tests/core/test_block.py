@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
-from daskcoreset.core.blocks import (
+from daskcoreset.core.block import (
     Block,
     BlockSchema,
     class_codes,
@@ -25,8 +25,13 @@ SCHEMA = BlockSchema(2, np.dtype(np.float32))
 DROP = BlockSchema(2, np.dtype(np.float32), "drop")
 
 
+def given_parts(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    parts = {"X": X, "y": y, "sample_weight": sample_weight}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def usable(X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema = SCHEMA) -> Block:
-    rows = validate_block(X, y, sample_weight, schema)
+    rows = validate_block(given_parts(X, y, sample_weight), schema)
     assert rows.problem is None
     assert rows.block is not None
     return rows.block
@@ -35,7 +40,7 @@ def usable(X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema
 def problem_of(
     X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema = SCHEMA
 ) -> str:
-    rows = validate_block(X, y, sample_weight, schema)
+    rows = validate_block(given_parts(X, y, sample_weight), schema)
     assert rows.block is None
     assert rows.problem is not None
     return str(rows.problem.error(100))
@@ -86,11 +91,11 @@ def test_rows_from__first_row_that_is_not_finite(form: Any) -> None:
     np.testing.assert_array_equal(block.rows, [0, 1, 2])
     np.testing.assert_array_equal(block.labels, [0, 1, 2])
     np.testing.assert_array_equal(block.weights, [0, 1, 2])
-    assert validate_block(form(X), None, None, DROP).read == 6
+    assert validate_block({"X": form(X)}, DROP).read == 6
 
 
 def test_rows_from__read_only_sparse_is_put_in_order() -> None:
-    parts = np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])
+    parts = np.array([1, 2, 3], np.float32), np.array([1, 0, 1]), np.array([0, 3])
     for part in parts:
         part.flags.writeable = False
     points: Any = usable(sp.csr_array(parts, shape=(1, 2))).points

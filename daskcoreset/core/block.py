@@ -1,0 +1,491 @@
+"""Blocks of rows, and how what was read becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from threading import Lock
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from daskcoreset.core.boxes import Box
+from daskcoreset.core.invalid import (
+    InvalidRow,
+    find_bad_weight,
+    find_inexact,
+    find_unusable_row,
+    find_zero_row,
+    finite_rows,
+    first_of,
+    rows_with,
+)
+from daskcoreset.core.labels import (
+    MAX_CLASSES,
+    class_factors,
+    classes_of,
+    find_masked_label,
+    find_unusable_label,
+    plain_labels,
+)
+from daskcoreset.core.linalg import rows_at, unit_rows
+from daskcoreset.core.tables import counted
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
+from daskcoreset.core.validation import a_type, is_real, without_mask
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of one block.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+        Finite float32 or float64, C order.
+    weights : ndarray of shape (n,), float64
+        Input weights u, ones where none were given.
+    labels : ndarray of shape (n,) or None
+        As read. Rows that are taken have theirs in NumPy's numbers or text.
+    rows : ndarray of shape (n,), int64, or None
+        Numbers of the rows within the block as it was read. None for all in order.
+    """
+
+    points: Points
+    weights: FloatArray
+    labels: AnyArray | None = None
+    rows: IndexArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.points.shape[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the rows alone, without what was found out about them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def coded(self) -> tuple[AnyArray, AnyArray, IndexArray]:
+        """Labels in NumPy's numbers or text, their classes, sorted, and the class of every row.
+
+        Found once, for all constructions that work on the block.
+        """
+        labels = labels_of(self)
+        return labels, *classes_of(labels)
+
+    @cached_property
+    def class_totals(self) -> tuple[IndexArray, FloatArray]:
+        """Rows of positive weight of every class of `coded`, and their weight."""
+        _, classes, codes = self.coded
+        masses = np.bincount(codes, self.weights, len(classes)).astype(np.float64)
+        counts = np.bincount(codes, self.weights > 0.0, len(classes)).astype(np.int64)
+        return counts, masses
+
+    @property
+    def class_order(self) -> IndexArray:
+        """Positions of the rows class by class, in each as they stand."""
+        _, classes, codes = self.coded
+        # Bytes are sorted by counting.
+        narrow = np.min_scalar_type(len(classes))
+        return self.once("class order", lambda: np.argsort(codes.astype(narrow), kind="stable"))
+
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what `find` finds out about the rows: once, for all constructions at work on them.
+
+        Parameters
+        ----------
+        key : hashable
+            The finding, and all that it depends on beside the rows.
+        find : callable
+            Who asks meanwhile waits.
+
+        Examples
+        --------
+        >>> block = Block(np.zeros((2, 1)), np.ones(2))
+        >>> block.once("weight", block.weights.sum), block.once("weight", lambda: 0.0)
+        (np.float64(2.0), np.float64(2.0))
+        """
+        found: dict[Hashable, T] = self.__dict__.setdefault("_found", {})
+        locks: dict[Hashable, Lock] = self.__dict__.setdefault("_locks", {})
+        with locks.setdefault(key, Lock()):
+            if key not in found:
+                found[key] = find()
+            return found[key]
+
+    def number_of(self, position: int) -> int:
+        """Return the number of a row in the block that the rows came from."""
+        return int(position if self.rows is None else self.rows[position])
+
+    def take(self, positions: IndexArray) -> Block:
+        """Return the rows at `positions`, numbered as in the block they came from."""
+        return Block(
+            rows_at(self.points, positions),
+            self.weights[positions],
+            None if self.labels is None else plain_labels(self.labels[positions]),
+            positions if self.rows is None else self.rows[positions],
+        )
+
+    def part(self, rows: slice) -> Block:
+        """Return neighbouring rows, as views of dense ones."""
+        return Block(
+            self.points[rows],
+            self.weights[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.rows is None else self.rows[rows],
+        )
+
+    def all_rows(self) -> Block:
+        """Return the block with its rows numbered, in new memory."""
+        return self if self.rows is not None else self.take(np.arange(len(self)))
+
+    def numbered(self) -> Block:
+        """Return the block with its rows numbered, as views."""
+        if self.rows is not None:
+            return self
+        labels = None if self.labels is None else plain_labels(self.labels)
+        return Block(self.points, self.weights, labels, np.arange(len(self)))
+
+
+def concatenate(blocks: Sequence[Block]) -> Block:
+    """Put blocks, whose rows are numbered, after one another."""
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = [block.points for block in blocks]
+    points: Any
+    if all(isinstance(part, np.ndarray) for part in parts):
+        points = np.concatenate(parts)
+    else:
+        import scipy.sparse as sp
+
+        # Dask does not always know that blocks are sparse, and some may be dense.
+        points = sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
+    return Block(
+        points,
+        np.concatenate([block.weights for block in blocks]),
+        _joined([block.labels for block in blocks]),
+        _joined([block.rows for block in blocks]),
+    )
+
+
+def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if len(present) == len(parts) else None
+
+
+def labels_of(block: Block) -> AnyArray:
+    """Return the labels of a block in the form in which a coreset keeps them: numbers or text.
+
+    Examples
+    --------
+    >>> labels = np.array([b"no", b"yes"], dtype=object)
+    >>> labels_of(Block(np.zeros((2, 1)), np.ones(2), labels)).tolist()
+    ['no', 'yes']
+    """
+    assert block.labels is not None  # noqa: S101 - `build` requires them
+    return plain_labels(block.labels)
+
+
+def find_bad_label(block: Block) -> InvalidRow | None:
+    """Return the first label that cannot be a class, or None.
+
+    Examples
+    --------
+    >>> find_bad_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    1
+    """
+    if block.labels is None:
+        return InvalidRow(
+            "y is missing", argument="y", remedy="pass the labels of the rows, one for each"
+        )
+    unusable = find_unusable_label(block.labels, block.rows)
+    if unusable is not None:
+        return unusable
+    if len(block.coded[1]) > MAX_CLASSES:
+        return InvalidRow(
+            f"y holds more than {MAX_CLASSES} different labels",
+            argument="y",
+            remedy="pass classes, not numbers",
+        )
+    return None
+
+
+def find_bad_target(block: Block) -> InvalidRow | None:
+    """Return the first label that is missing, or a number to be regressed on; or None.
+
+    Examples
+    --------
+    >>> find_bad_target(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, 2.5]))).row
+    1
+    """
+    invalid = find_bad_label(block)
+    if invalid is not None:
+        return invalid
+    labels, classes, _ = block.coded
+    if labels.dtype.kind != "f" or (classes == np.floor(classes)).all():
+        return None
+    row = int((labels != np.floor(labels)).argmax())
+    return InvalidRow(
+        f"y is {labels[row]}{{row}}, a number and no class: a regression target has no labels",
+        block.number_of(row),
+        "y",
+        "pass classes, for example y > y.mean(), or a method without labels",
+    )
+
+
+def class_codes(block: Block, classes: AnyArray) -> IndexArray:
+    """Return the position of every label among the sorted classes.
+
+    Examples
+    --------
+    >>> block = Block(np.zeros((3, 1)), np.ones(3), np.array([5, 2, 5]))
+    >>> class_codes(block, np.array([2, 5]))
+    array([1, 0, 1])
+    """
+    _, found, codes = block.coded
+    if np.array_equal(found, classes):
+        return codes
+    # A class whose rows are all without weight is not among the classes: its place is no matter.
+    places = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
+    return places.astype(np.int64, copy=False)[codes]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadBlock:
+    """A block after reading: its usable rows, or its first invalid row.
+
+    Attributes
+    ----------
+    read : int
+        Rows as read, before invalid ones were dropped.
+    block : Block or None
+    problem : InvalidRow or None
+    index : int
+        Which block of the data it is.
+    start : int or None
+        Number of its first row in the data. None where that is not known before reading.
+    box : Box or None
+        Its position in an array of several dimensions.
+    """
+
+    read: int
+    block: Block | None
+    problem: InvalidRow | None = None
+    index: int = 0
+    start: int | None = None
+    box: Box | None = None
+
+    def located(self, value: Any) -> Any:
+        """Return a value of the block. An `InvalidRow` says where in the dimensions it is."""
+        if self.box is None or not isinstance(value, InvalidRow):
+            return value
+        return value.within(self.box)
+
+    @property
+    def valid_block(self) -> Block:
+        """The block, for code that runs only without a problem."""
+        assert self.block is not None  # noqa: S101 - the engine has seen to it
+        return self.block
+
+
+# Columns that messages know by name.
+_MAX_NAMED = 100
+
+
+@dataclass(frozen=True, slots=True)  # slots pickle without the names of the fields
+class BlockSchema:
+    """Columns, dtype and treatment of invalid rows that all blocks share.
+
+    Attributes
+    ----------
+    n_features : int
+    dtype : numpy.dtype
+        Dtype of the rows as stored. It becomes float32 or float64, see `promoted_dtype`.
+    on_invalid : {"raise", "drop"}
+        How to treat rows with NaN or infinity.
+    class_weight : tuple of (label, float)
+        Factors of the weights of rows, by their labels. One for all others.
+    text_labels : bool or None
+        Whether labels are declared as text or objects, or as numbers. None where nothing is known.
+    metric : {"euclidean", "cosine"}
+        By "cosine" rows are divided by their lengths when they are read, and those of zeros, which
+        have no direction, are invalid.
+    columns : tuple of str or None
+        Names for messages, where there are some and not too many to go with every task.
+    """
+
+    n_features: int
+    dtype: np.dtype[Any]
+    on_invalid: Literal["raise", "drop"] = "raise"
+    class_weight: tuple[tuple[Any, float], ...] = ()
+    text_labels: bool | None = None
+    metric: Metric = "euclidean"
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and len(self.columns) > _MAX_NAMED:
+            object.__setattr__(self, "columns", None)
+        object.__setattr__(self, "dtype", promoted_dtype(self.dtype))
+
+
+@cache
+def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 where it holds every value of `dtype`, else float64.
+
+    Examples
+    --------
+    >>> [promoted_dtype(np.dtype(t)).name for t in ("f2", "i2", "i8", "f4", ">f8", "?")]
+    ['float32', 'float32', 'float64', 'float32', 'float64', 'float32']
+    """
+    wide = np.result_type(dtype, np.float32)
+    return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
+
+
+def validate_block(
+    parts: Mapping[str, Any], schema: BlockSchema, *, index: int = 0, size: int | None = None
+) -> ReadBlock:
+    """Convert the arrays of one block to the form that the constructions expect.
+
+    Parameters
+    ----------
+    parts : mapping of str to object
+        "X", dense, masked or sparse, and "y" and "sample_weight" if given. A Dask array may be
+        made of anything: lists, None, numbers, arrays of other shapes and dtypes.
+    schema : BlockSchema
+    index : int, default=0
+        Which block it is.
+    size : int or None, default=None
+        Rows that the block was declared to have. None if that is not known before reading.
+
+    Returns
+    -------
+    ReadBlock
+        Problems are returned, not raised: blocks finish in any order, and the first bad
+        row of the whole data set is known only at the root.
+    """
+    X, y, sample_weight = map(parts.get, ("X", "y", "sample_weight"))
+    problem = _find_misfit(parts, schema, index, size)
+    if problem is not None:
+        return ReadBlock(int((getattr(X, "shape", None) or (size or 0,))[0]), None, problem)
+    n_rows = int(X.shape[0])
+    inexact = find_inexact("X", X, schema.columns)
+    weights = np.ones(n_rows)
+    # Numbers too large for the dtype become infinite, which is found and reported.
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = _as_points(X, schema.dtype)
+        if sample_weight is not None:
+            inexact = first_of(inexact, find_inexact("sample_weight", sample_weight))
+            weights = _plain(sample_weight, np.dtype(np.float64))
+            problem = find_bad_weight(weights)
+        if problem is not None and schema.on_invalid == "drop":
+            # Rows that are left out need no weight: masks of land are often in the weights, too.
+            weights = np.where(rows_with(points, np.isfinite), weights, 0.0)
+            problem = find_bad_weight(weights)
+    labels = None if y is None else np.asarray(y)
+    if schema.class_weight and labels is not None:
+        weights = weights * class_factors(labels, schema.class_weight)
+    lengths = None
+    if schema.metric == "cosine":
+        points, lengths = unit_rows(points)
+    block = Block(points, weights, labels)
+    if problem is None:
+        block, problem = _usable_rows(block, schema, lengths)
+    if problem is None and labels is not None and labels.dtype.kind in "OT":
+        kept = labels if block.rows is None else labels[block.rows]
+        # As text it would be a class of its own; a missing number stays NaN, which is none.
+        problem = find_unusable_label(kept, block.rows)
+    problem = first_of(inexact, problem)
+    return ReadBlock(n_rows, None if problem else block, problem)
+
+
+def _find_misfit(
+    parts: Mapping[str, Any], schema: BlockSchema, index: int, size: int | None
+) -> InvalidRow | None:
+    """Return the part of a block that is not an array as declared, or None."""
+    for name, part in parts.items():
+        shape = getattr(part, "shape", None)
+        if not isinstance(shape, tuple) or (name == "X" and not shape):
+            return InvalidRow(
+                f"{name} has {a_type(part)} in place of an array in block {index}",
+                argument=name,
+                remedy="return numpy.asarray of it there",
+            )
+    for name, part in parts.items():
+        if not _has_declared_dtype(name, part, schema):
+            return InvalidRow(
+                f"{name} has dtype {part.dtype} in block {index}, which is not the dtype that "
+                f"{name} declares, and its values would change",
+                argument=name,
+                remedy=f"convert its blocks, for example with {name}.map_blocks(lambda block: "
+                f"block.astype({name}.dtype))",
+            )
+    shape = parts["X"].shape
+    if len(shape) != 2 or shape[1] != schema.n_features:
+        return InvalidRow(
+            f"X has a block of shape {tuple(shape)} where {schema.n_features} columns are "
+            f"expected, block {index}",
+            remedy="make its chunks agree with its shape",
+        )
+    if size is not None and shape[0] != size:
+        return InvalidRow(
+            f"X has {counted(shape[0], 'row')} in block {index}, whose chunk declares {size}",
+            remedy="make the chunks of X agree with its blocks",
+        )
+    for name, part in parts.items():
+        if name != "X" and part.shape != shape[:1]:
+            return InvalidRow(
+                f"in block {index} {name} has a block of shape {part.shape} beside a block of X "
+                f"with {shape[0]} rows",
+                argument=name,
+                remedy=f"give {name} one entry per row of X, in the same chunks",
+            )
+    return find_masked_label(parts.get("y"))
+
+
+def _has_declared_dtype(name: str, part: Any, schema: BlockSchema) -> bool:
+    """Whether no value changes: float64 in place of float32 does, float64 for int64 does not."""
+    dtype = part.dtype
+    if not isinstance(dtype, np.dtype):  # of pandas
+        dtype = np.asarray(part).dtype
+    number = is_real(dtype)
+    if name == "y":
+        return schema.text_labels in (None, not number)
+    return number and (name != "X" or promoted_dtype(dtype).itemsize <= schema.dtype.itemsize)
+
+
+def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
+    if hasattr(X, "tocsr"):
+        import scipy.sparse as sp
+
+        sparse = sp.csr_array(X.tocsr(), dtype=dtype)
+        if not sparse.has_canonical_format:
+            sparse = sparse.copy()  # what follows works in place, and the input is the user's
+            sparse.sum_duplicates()
+        return sparse
+    return _plain(X, dtype)
+
+
+def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """Return numbers in plain memory. Masked ones become NaN, which is found and reported."""
+    # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
+    return np.require(np.asarray(without_mask(array)), dtype, ["C", "A"])
+
+
+def _usable_rows(
+    block: Block, schema: BlockSchema, lengths: FloatArray | None
+) -> tuple[Block, InvalidRow | None]:
+    """Return a block without rows that are to be dropped, and the first invalid row of it."""
+    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
+    if lengths is not None:
+        invalid = first_of(invalid, find_zero_row(lengths, block.weights))
+    if invalid is None or schema.on_invalid == "raise":
+        return block, invalid
+    kept = finite_rows(block.points)
+    if lengths is not None:
+        kept = kept[lengths[kept] > 0.0]
+    if len(kept) == len(block):
+        return block, invalid
+    block = block.take(kept)
+    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
+    # Of the rows that are left: numbered as in the block that was read.
+    return block, None if invalid is None else replace(invalid, row=int(kept[invalid.row or 0]))
