@@ -28,6 +28,7 @@ __all__ = [
     "MissingPathError",
     "NotSeparableError",
     "OutOfTimeError",
+    "OvertakenError",
     "StoreError",
     "WorkerMismatchError",
 ]
@@ -134,6 +135,13 @@ class NotSeparableError(InvalidInputError):
 
 class StoreError(CoresetError, OSError):
     """A store is missing, incomplete, damaged, or of another version. It is also an OSError.
+
+    See :doc:`/troubleshooting`.
+    """
+
+
+class OvertakenError(StoreError):
+    """Another writer has changed a tree, view or stream first. Nothing was written.
 
     See :doc:`/troubleshooting`.
     """

@@ -50,7 +50,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     scratch = path.with_name(f".{_tag(path)}.{uuid.uuid4().hex}.daskcoreset-partial")
     previous = scratch.with_suffix(".daskcoreset-previous")
     try:
-        _make_folder(path.parent)
+        make_folder(path.parent)
         scratch.mkdir()
         try:
             yield scratch
@@ -60,7 +60,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
             elif path.is_dir():  # Windows renames onto nothing only
                 path.rmdir()
             scratch.rename(path)
-            _flush_entry(path.parent)
+            flush_entry(path.parent)
         finally:
             if previous.is_dir() and not path.exists():
                 previous.rename(path)
@@ -129,12 +129,12 @@ def _tag(path: Path) -> str:
     return hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:_NAME_LENGTH]
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make a folder and its parents, each flushed: what is put into it must not go with it."""
     if not folder.is_dir():
-        _make_folder(folder.parent)
+        make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        _flush_entry(folder.parent)
+        flush_entry(folder.parent)
 
 
 def _flush(root: Path) -> None:
@@ -143,10 +143,11 @@ def _flush(root: Path) -> None:
         for name in names:
             # Windows flushes only what is open for writing.
             _fsync(Path(folder, name), os.O_RDWR)
-        _flush_entry(Path(folder))
+        flush_entry(Path(folder))
 
 
-def _flush_entry(folder: Path) -> None:
+def flush_entry(folder: Path) -> None:
+    """Flush the entries of a folder to the disk."""
     with suppress(OSError):  # Windows and some network file systems flush no folders
         _fsync(folder, os.O_RDONLY)
 

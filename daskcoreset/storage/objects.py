@@ -6,26 +6,19 @@ What decides is done by conditional writes: an object is made only if it is miss
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.core.validation import a_type, check_options
+from daskcoreset.core.errors import StoreError
 from daskcoreset.storage.locations import (
-    OBJECT_STORES,
-    clean_url,
     credentials_for,
-    locate,
-    object_store,
-    object_store_name,
     reason,
-    scheme_of,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +26,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# The object that says what is there: a Zarr group without arrays.
+ROOT = "zarr.json"
+
+_ARCHIVE = ".zip"
 
 
 class RefusedError(StoreError):
@@ -44,7 +42,7 @@ class Stored:
     """An object as it was read: its bytes, and what tells it from any other at this place."""
 
     data: bytes
-    tag: Mapping[str, Any]
+    tag: Any
 
 
 @contextmanager
@@ -100,7 +98,7 @@ def _again(request: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(request)
     def sent(*args: P.args, **options: P.kwargs) -> T:
-        for seconds in (0.1, 0.4):
+        for seconds in (0.1, 0.4, 1.6):
             try:
                 return request(*args, **options)
             except RefusedError:
@@ -112,19 +110,27 @@ def _again(request: Callable[P, T]) -> Callable[P, T]:
     return sent
 
 
+@dataclass(frozen=True)
 class ObjectFolder:
-    """A folder of an object store. Its errors name it, and what to set.
+    """A folder of an object store that holds immutable objects and one root.
 
-    Parameters
+    An object is a mapping of the names of files to their bytes, which is stored as one archive. An
+    object store writes one object whole or not at all, and can do so on a condition.
+
+    Attributes
     ----------
     store : obstore.store.ObjectStore
     name : str
         Name in messages, without secrets.
     """
 
-    def __init__(self, store: ObjectStore, name: str) -> None:
-        self.store = store
-        self.name = name
+    store: ObjectStore
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The URL, without secrets."""
+        return self.name
 
     @property
     def read_only(self) -> bool:
@@ -133,15 +139,17 @@ class ObjectFolder:
 
         return isinstance(self.store, HTTPStore)
 
-    @_again
-    def get(self, key: str) -> Stored | None:
-        """Return an object, or None where there is none.
+    def root(self) -> Stored | None:
+        """Return the root, or None if there is none."""
+        return self._get(ROOT)
 
-        Raises
-        ------
-        StoreError
-            If the bucket does not exist.
-        """
+    def get(self, key: str) -> dict[str, bytes] | None:
+        """Return the files of an object by name. None if there is none."""
+        stored = self._get(f"{key}{_ARCHIVE}")
+        return None if stored is None else _unpack(stored.data, f"{self.name}/{key}{_ARCHIVE}")
+
+    @_again
+    def _get(self, key: str) -> Stored | None:
         import obstore
         from obstore.exceptions import NotFoundError
 
@@ -159,23 +167,22 @@ class ObjectFolder:
                 return None
 
     @_again
-    def put(self, key: str, data: bytes) -> None:
-        """Write an object, whatever is there."""
+    def put(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Write an object. One that is there is the same."""
         import obstore
 
+        name, data = f"{key}{_ARCHIVE}", _pack(files)
         with clear_errors(self.name, "written"):
             # As one request: an upload in parts is another protocol, and needs no condition here.
-            self._in_time(lambda: obstore.put(self.store, key, data, use_multipart=False))
+            self._in_time(lambda: obstore.put(self.store, name, data, use_multipart=False))
 
-    def put_if(
-        self, key: str, data: bytes, tag: Mapping[str, Any] | None
-    ) -> Mapping[str, Any] | None:
-        """Write an object where there is none (`tag` None), or in place of the one with `tag`.
+    def swap(self, data: bytes, tag: Any, key: str = ROOT) -> Any:
+        """Write the root in place of the one with a tag, or where there is none (`tag` None).
 
         Returns
         -------
-        mapping or None
-            The tag of what was written. None where there is another one.
+        object or None
+            The tag of what was written. None if another one is there.
 
         Raises
         ------
@@ -199,8 +206,38 @@ class ObjectFolder:
                 return None
             return {"e_tag": written["e_tag"], "version": written["version"]}
 
+    def begun(self) -> AbstractContextManager[ObjectFolder]:
+        """Return the folder for a first version: this one, which a root begins."""
+        return nullcontext(self)
+
     @_again
-    def check_conditions(self, key: str) -> None:
+    def keys(self) -> list[str]:
+        """Return the names of all objects, in no order, without those of archives' endings."""
+        import obstore
+
+        def found() -> list[str]:
+            batches = obstore.list(self.store)
+            return [meta["path"].removesuffix(_ARCHIVE) for batch in batches for meta in batch]
+
+        with clear_errors(self.name, "listed"):
+            return self._in_time(found)
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Remove objects. Those that are gone already do not matter."""
+        self._remove([f"{key}{_ARCHIVE}" for key in keys])
+
+    def _remove(self, names: Sequence[str]) -> None:
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with clear_errors(self.name, "deleted"):
+            for start in range(0, len(names), 1000):
+                part = list(names[start : start + 1000])
+                with suppress(NotFoundError, FileNotFoundError):
+                    self._in_time(partial(obstore.delete, self.store, part))
+
+    @_again
+    def check(self, key: str) -> None:
         """Check that conditions are heeded, by an object that no other writer knows.
 
         Raises
@@ -208,17 +245,17 @@ class ObjectFolder:
         RefusedError
             They are not: some stores take no notice of what they do not know.
         StoreError
-            It cannot be told: a conflict is also the answer to a request that was sent twice, or
-            came at a bad moment.
+            It cannot be told: a conflict is also the answer to a request that was sent twice.
         """
+        name = f"{key}{_ARCHIVE}"
         try:
-            tag = self.put_if(key, b"1", None)
-            made_twice = None if tag is None else self.put_if(key, b"2", None)
-            replaced = None if tag is None else self.put_if(key, b"3", tag)
-            replaced_twice = None if replaced is None else self.put_if(key, b"4", tag)
+            tag = self.swap(b"1", None, name)
+            made_twice = None if tag is None else self.swap(b"2", None, name)
+            replaced = None if tag is None else self.swap(b"3", tag, name)
+            replaced_twice = None if replaced is None else self.swap(b"4", tag, name)
         finally:
             with suppress(StoreError):
-                self.delete([key])
+                self._remove([name])
         if made_twice or replaced_twice:
             raise RefusedError(
                 f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
@@ -228,122 +265,31 @@ class ObjectFolder:
         if replaced is None:  # an answer was lost, so that a request was sent twice
             raise StoreError(f"{self.name}: conditional writes fail", remedy="try again")
 
-    @_again
-    def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
-        """Return the names of the objects under a folder, in no order: of all, or up to a number.
-
-        Parameters
-        ----------
-        under : str, optional
-            The folder.
-        most : int, optional
-            How many.
-        """
-        import obstore
-
-        def found() -> list[str]:
-            batches = obstore.list(self.store, under)
-            listed = (meta["path"] for batch in batches for meta in batch)
-            return list(islice(listed, most))
-
-        with clear_errors(self.name, "listed"):
-            return self._in_time(found)
-
-    @_again
-    def has(self, key: str) -> bool:
-        """Return whether there is an object."""
-        import obstore
-        from obstore.exceptions import NotFoundError
-
-        with clear_errors(self.name, "read"):
-            try:
-                self._in_time(lambda: obstore.head(self.store, key))
-            except (NotFoundError, FileNotFoundError):
-                return False
-            return True
-
-    def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; those that are gone already are none that matter."""
-        import obstore
-        from obstore.exceptions import NotFoundError
-
-        with clear_errors(self.name, "deleted"):
-            for start in range(0, len(keys), 1000):
-                part = list(keys[start : start + 1000])
-                with suppress(NotFoundError, FileNotFoundError):
-                    self._in_time(partial(obstore.delete, self.store, part))
-
     def _in_time(self, request: Callable[[], T]) -> T:
-        """Send a request, and wait for its answer no longer than the call may take.
-
-        obstore bounds what one connection may take, which is set when it connects: a deadline is
-        that of a call, of which there are many, and a retry begins again.
-        """
+        """Send a request, and wait for its answer no longer than the call may take."""
         return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 
 
-def find_folder(
-    argument: str, location: object, storage_options: Mapping[str, Any] | None = None
-) -> ObjectFolder | Path:
-    """Return the folder of an object store, or the path, that a location means.
+def _pack(files: Mapping[str, bytes]) -> bytes:
+    """Return the bytes of an archive that Zarr opens as well."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(files):
+            # The earliest time that the format knows: the same files are the same bytes.
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), files[name])
+    return buffer.getvalue()
 
-    Parameters
-    ----------
-    argument : str
-        Name of the location in errors.
-    location : path, str or zarr.abc.store.Store
-    storage_options : mapping, optional
-        As in `object_store`. Only the URL of an object store has some.
 
-    Raises
-    ------
-    InvalidInputError
-        The URL is of another kind, or the location has no options.
-    InvalidTypeError
-        It is a Zarr store without conditional writes, or no location.
-    StoreError
-        If access to it is denied.
-    """
-    from zarr.abc.store import Store
-    from zarr.storage import LocalStore, ObjectStore
-
-    check_options(storage_options)
-    if isinstance(location, str) and scheme_of(location) in {*OBJECT_STORES, "http", "https"}:
-        store = object_store(location, storage_options)
-        return ObjectFolder(store, clean_url(location).rstrip("/"))
-    if storage_options is not None and len(storage_options):
-        raise InvalidInputError(
-            "storage_options are for URLs of object stores, such as "
-            f"s3://bucket/folder, and {argument} is not one",
-            argument="storage_options",
-            remedy="leave them out",
-        )
-    if isinstance(location, ObjectStore):
-        return ObjectFolder(location.store, object_store_name(location.store))
-    if isinstance(location, LocalStore):
-        location = location.root
-    if isinstance(location, Store):
-        raise InvalidTypeError(
-            f"{argument} is {a_type(location)} of Zarr, which has no "
-            "conditional writes to keep two writers apart",
-            argument=argument,
-            remedy="pass a path, a URL, or a zarr.storage.ObjectStore",
-        )
-    place = locate(argument, location)
-    if isinstance(place, str):
-        raise InvalidInputError(
-            f"{argument} is a URL ({scheme_of(place)}) that is not of an object store",
-            argument=argument,
-            remedy="pass a path on a local disk, or a URL that begins with s3://, gs://, az:// "
-            "or https://",
-        )
-    with suppress(FileNotFoundError, NotADirectoryError):
-        try:
-            place.lstat()
-        except PermissionError as error:
-            raise StoreError(
-                f"{argument} is {place}, to which access is denied",
-                argument=argument,
-                remedy="choose another path",
-            ) from error
-    return place
+def _unpack(data: bytes, name: str) -> dict[str, bytes]:
+    """Return the files of an archive. A member is never larger than the archive."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            # Compressed, or named many times, they could be larger than what was stored.
+            plain = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+            fits = plain and sum(member.file_size for member in members) <= len(data)
+            return {member.filename: archive.read(member) for member in members if fits}
+    except Exception as error:  # a damaged archive makes the module raise almost anything
+        raise StoreError(
+            f"{name}: damaged ({error})", argument=name, remedy="restore it from a copy"
+        ) from error

@@ -9,8 +9,9 @@ import pytest
 
 from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError, StoreError
+from daskcoreset.storage.disk import find_folder
 from daskcoreset.storage.locations import object_store, object_store_name
-from daskcoreset.storage.objects import clear_errors, find_folder
+from daskcoreset.storage.objects import clear_errors
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 
 pytest.importorskip("obstore", reason="obstore is not installed")

@@ -55,10 +55,8 @@ class Leaf:
         Rows with NaN or infinity that were dropped.
     uid : int
         Serial number of the leaf. A replaced leaf keeps it.
-    revision : int
-        Number of times that it was replaced.
     content : str
-        Digest of its coreset, if the tree follows a source. Empty otherwise.
+        Digest of its name and coreset.
     """
 
     name: str
@@ -67,19 +65,17 @@ class Leaf:
     weight: float
     n_dropped: int = 0
     uid: int = field(default=0, repr=False, compare=False)
-    revision: int = field(default=0, repr=False, compare=False)
     content: str = field(default="", repr=False, compare=False)
 
     @property
     def node(self) -> str:
         """Name of its node."""
-        return f"leaf-{self.content or f'{self.uid}-{self.revision}'}"
+        return f"leaf-{self.content}"
 
     def revised(self, time: Any, leaves: Sequence[Leaf]) -> Leaf:
-        """Return the leaf, one of `leaves`, for other rows, with another time if there is one."""
+        """Return the leaf, one of `leaves`, with another time if there is one."""
         others = (leaf for leaf in leaves if leaf.uid != self.uid)
-        time = self.time if time is None else time_text(time, others)
-        return replace(self, time=time, revision=self.revision + 1)
+        return self if time is None else replace(self, time=time_text(time, others))
 
 
 class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept

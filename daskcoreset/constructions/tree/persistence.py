@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from daskcoreset.constructions.tree.job import (
     concatenate_parts,
     with_canonical_labels,
 )
+from daskcoreset.constructions.tree.place import SCHEMA_VERSION
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
@@ -29,25 +29,20 @@ from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 
 T = TypeVar("T")
 
-# Version of the layout of streams and trees, the only one that is read.
-SCHEMA_VERSION = 1
 
-
-def settings_contents(settings: Settings, kind: str) -> GroupContents:
-    """Return what is written of the settings of a stream or tree."""
+def settings_values(settings: Settings) -> dict[str, Any]:
+    """Return what is written of the settings of a stream or tree, as plain JSON values."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
     values |= {
         "method": reducer.name,
         "parameters": _parameters(reducer),
         "sampling": getattr(reducer, "sampling", None),
-        # So that two stores with the same settings are told apart.
-        "identity": uuid4().hex,
     }
-    return GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
+    return values
 
 
-def settings_from(contents: GroupContents, path: str, method: Any) -> Settings:
+def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings:
     """Return the settings that were written, with the method passed or the stored one.
 
     Raises
@@ -57,7 +52,6 @@ def settings_from(contents: GroupContents, path: str, method: Any) -> Settings:
     StoreError
         If the settings are not consistent.
     """
-    stored: dict[str, Any] = dict(contents.attributes)
     with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: stored[name] for name in names}
@@ -262,28 +256,13 @@ class RowSchema:
 
 
 def state_contents(
-    kind: str,
-    state: dict[str, Any],
-    parts: Sequence[WeightedPoints] = (),
-    link: Mapping[str, str] | None = None,
+    kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
 ) -> GroupContents:
-    """Return plain JSON values and weighted rows as the contents of a Zarr group.
-
-    Parameters
-    ----------
-    kind : str
-    state : dict
-        Plain JSON values.
-    parts : sequence of WeightedPoints
-    link : mapping, optional
-        `Head.link` of the version before, if the group is a version.
-    """
+    """Return plain JSON values and weighted rows as the contents of a Zarr group."""
     union = with_canonical_labels(concatenate_parts(parts)) if parts else None
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    if link is not None:
-        attributes["link"] = dict(link)
     return GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
 
 

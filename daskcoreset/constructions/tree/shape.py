@@ -1,21 +1,15 @@
 r"""The shape of a stored tree: which nodes stand above which leaves.
 
-Leaves have numbers, which count them as they come. The shape is the binary trie of the numbers in
-use, without the nodes that have one child. It is a function of these numbers alone, so that
-appending a leaf and deleting it again leads back to the same nodes. A path has at most
-:math:`\lceil \log_2 s \rceil + 1` nodes, s the span of the numbers in use: below the first digit in
-which they differ, each half lies within s of the middle.
-
-A node is named after all that is below it, so that a name identifies its contents and for its
-random numbers. What a change has to compute are the names that were not there before.
+The shape is a function of the names of the leaves in their order, however they came together. A
+node is named after all that is below it, so that a name identifies its contents and addresses its
+random numbers. A change computes the nodes whose names were not there before.
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 
@@ -31,12 +25,15 @@ class Part:
         Its leaves, in their order.
     below : tuple of Part
         None or two.
+    members : tuple of Part
+        What a group unites, if it is the top of one: leaves, or groups.
     """
 
     name: str
     start: int
     stop: int
     below: tuple[Part, ...] = ()
+    members: tuple[Part, ...] = ()
 
     def __iter__(self) -> Iterator[Part]:
         """Go through the part and all below it, those below first."""
@@ -44,38 +41,24 @@ class Part:
             yield from part
         yield self
 
+    def groups(self) -> Iterator[Part]:
+        """Go through the groups, those below first."""
+        for part in self.members:
+            yield from part.groups()
+        if self.members:
+            yield self
+
+    def own_nodes(self) -> Iterator[Part]:
+        """Go through the nodes of a group that are of no group below it, those below first."""
+        for part in self.below:
+            if part.below and not part.members:
+                yield from part.own_nodes()
+        yield self
+
     @property
     def depth(self) -> int:
         """Nodes on the longest path."""
         return 1 + max(part.depth for part in self.below) if self.below else 0
-
-
-def shape_of(numbers: Sequence[int], names: Sequence[str]) -> Part:
-    """Return the tree over leaves.
-
-    Parameters
-    ----------
-    numbers : sequence of int
-        Increasing. At least one.
-    names : sequence of str
-        Names of the leaves, all different.
-
-    Examples
-    --------
-    >>> shape_of([0, 1, 2, 3], list("abcd")).depth, shape_of([0, 9], list("ab")).depth
-    (2, 1)
-    """
-    return _shape(numbers, names, 0, len(numbers))
-
-
-def _shape(numbers: Sequence[int], names: Sequence[str], start: int, stop: int) -> Part:
-    first, last = numbers[start], numbers[stop - 1]
-    if first == last:
-        return Part(names[start], start, stop)
-    digit = (first ^ last).bit_length() - 1
-    middle = bisect_left(numbers, last >> digit << digit, start, stop)
-    below = _shape(numbers, names, start, middle), _shape(numbers, names, middle, stop)
-    return Part(digest_of(below), start, stop, below)
 
 
 # Leaves below a boundary of the next level, on average; larger groups change more nodes at a time,
@@ -113,7 +96,9 @@ def shape_by_keys(keys: Sequence[str], names: Sequence[str]) -> Part:
             return Part(names[start], start, stop)
         cuts = [i for i in range(start + 1, stop) if levels[i] >= level]
         bounds = zip([start, *cuts], [*cuts, stop], strict=True)
-        return _united([grouped(first, last, level - 1) for first, last in bounds])
+        members = tuple(grouped(first, last, level - 1) for first, last in bounds)
+        top = _united(members)
+        return top if len(members) == 1 else replace(top, members=members)
 
     return grouped(0, len(keys), max(levels))
 
@@ -154,7 +139,7 @@ def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
 
     Examples
     --------
-    >>> top = shape_of(range(8), list("abcdefgh"))
+    >>> top = shape_by_keys("abcdefgh", "abcdefgh")
     >>> [(p.start, p.stop) for p in cover(top, [0, 1, 1, 1, 1, 1, 1, 1])]
     [(1, 2), (2, 4), (4, 8)]
     """
@@ -187,7 +172,7 @@ def finer(parts: Sequence[Part]) -> list[Part]:
 
     Examples
     --------
-    >>> len(finer([shape_of(range(8), list("abcdefgh"))]))
+    >>> len(finer([shape_by_keys("abcdefgh", "abcdefgh")]))
     8
     """
     found = list(parts)

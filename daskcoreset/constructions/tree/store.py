@@ -22,24 +22,24 @@ from daskcoreset.constructions.tree.leaves import (
     Leaf,
     LeafTable,
     check_numbers,
+    content_digest,
+    number_of,
     read_leaf,
 )
-from daskcoreset.constructions.tree.manifest import Manifest, Needed, write_version
-from daskcoreset.constructions.tree.places import (
-    Head,
-    Kept,
-    Layout,
-    Members,
-    OvertakenError,
-    Place,
-)
+from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.place import Kept, Place, Root, place_at, version_of
 from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.source import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    OvertakenError,
+    about_argument,
+    no_array,
+)
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
@@ -54,7 +54,7 @@ Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
 # Times that a view is opened again if another process has brought it up to date meanwhile.
 _N_TURNS = 3
 
-_LAYOUT = Layout("coreset-tree", "versions")
+_LAYOUT = ("coreset-tree", "objects")
 
 
 class Standing(NamedTuple):
@@ -72,9 +72,9 @@ class Standing(NamedTuple):
 
 
 def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
-    contents = place.settings()
-    settings = persistence.settings_from(contents, place.name, method)
-    return settings, Manifest.newest(place, contents.digest)
+    root = place.root()
+    settings = persistence.settings_from(root.settings, place.name, method)
+    return settings, Manifest.newest(place, root)
 
 
 class CoresetTree:
@@ -142,8 +142,8 @@ class CoresetTree:
             )
         self._settings = settings
         self._kept = Kept(Standing(manifest, view))
-        # What earlier versions need that are kept, as far as it was read.
-        self._needed: Needed = {}
+        # What versions need that are kept, by the names of the objects that describe them.
+        self._needed: dict[str, set[str]] = {}
 
     @classmethod
     @about_argument("path")
@@ -203,10 +203,11 @@ class CoresetTree:
         0
         """
         settings = Asked(method, size, n_clusters, random_state, on_invalid, draw).settings()
-        place = place_at("path", path, _LAYOUT, storage_options)
+        place = place_at("path", path, *_LAYOUT, storage_options)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
-        contents = persistence.settings_contents(settings, _LAYOUT.kind)
-        return cls(settings, Manifest(place, place.create(contents, remedy)))
+        draft = place.draft(persistence.settings_values(settings), remedy)
+        root = place.commit(draft, draft.followed_by(None, None), {})
+        return cls(settings, Manifest(place, root))
 
     @classmethod
     @about_argument("path")
@@ -219,8 +220,8 @@ class CoresetTree:
     ) -> CoresetTree:
         """Open a tree.
 
-        The newest version is checked, and that its nodes exist. A node is checked when it is read.
-        `verify` checks all of them.
+        The table of leaves is read and checked. A node is checked when it is read. `verify` checks
+        all of them.
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or differs.
         """
-        return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
+        return cls(*_opened(place_at("path", path, *_LAYOUT, storage_options), method))
 
     __array__ = no_array("a CoresetTree", "call coreset = tree.coreset() and ")
 
@@ -370,9 +371,9 @@ class CoresetTree:
         """
         view = SourceView.of(source, y, sample_weight, keep)
         asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
-        place = place_at("path", path, _LAYOUT, storage_options)
+        place = place_at("path", path, *_LAYOUT, storage_options)
         for turn in range(_N_TURNS):
-            if place.is_free():
+            if place.find() is None:
                 view.refuse_inside(place.path, place.name)
                 tree = cls._begun(asked, place, view)
             else:
@@ -389,14 +390,17 @@ class CoresetTree:
 
     @classmethod
     def _begun(
-        cls, asked: Asked, place: Place, view: SourceView, replaced: Head | None = None
+        cls, asked: Asked, place: Place, view: SourceView, replaced: Root | None = None
     ) -> CoresetTree:
         """Return an empty view, which its first version makes."""
         settings = asked.settings()
-        remedy = "CoresetTree.follow opens a view that is there, or choose another path"
-        contents = persistence.settings_contents(settings, _LAYOUT.kind)
-        head = place.begin(contents, remedy, overwrite=replaced is not None, replaced=replaced)
-        return cls(settings, Manifest(place, head, head.version), view)
+        values = persistence.settings_values(settings)
+        if replaced is None:
+            remedy = "CoresetTree.follow opens a view that is there, or choose another path"
+            root = place.draft(values, remedy)
+        else:
+            root = replaced.with_settings(values)
+        return cls(settings, Manifest(place, root, root.version), view)
 
     @classmethod
     def _reopened(
@@ -407,10 +411,10 @@ class CoresetTree:
             settings, manifest = _opened(place, asked.method)
             asked.check(settings, place.name)
         except InvalidInputError:
-            manifest = Manifest.newest(place, place.settings().digest)
+            manifest = Manifest.newest(place, place.root())
             if not may_replace or manifest.source is None or manifest.next_uid:
                 raise
-            return cls._begun(asked, place, view, manifest.head)
+            return cls._begun(asked, place, view, manifest.root)
         return cls(settings, manifest, view)
 
     def refresh(
@@ -461,7 +465,7 @@ class CoresetTree:
             raise InvalidInputError(
                 f"the tree {what}", remedy="open the view with CoresetTree.follow(source, path)"
             )
-        manifest.check_current()
+        manifest.place.check(manifest.root)
         done = refresh(
             self._settings,
             manifest,
@@ -630,13 +634,12 @@ class CoresetTree:
             check_choice("on_invalid", on_invalid, "raise", "drop")
             settings = replace(settings, on_invalid=on_invalid)
         self._refuse_followed()
-        manifest.check_current()  # before the data are read
+        manifest.place.check(manifest.root)  # before the data are read
         check = (lambda _: None) if manifest.schema is None else manifest.schema.check
-        # Another seed for every leaf, and every time it is replaced.
         read = read_leaf(
             data,
             settings,
-            (leaf.uid, leaf.revision),
+            (number_of(leaf.name), 0),
             check,
             unit_length=manifest.schema is not None and manifest.schema.unit_length,
             progress=progress,
@@ -644,8 +647,14 @@ class CoresetTree:
         check_numbers(leaf.uid, read.rows)
         known = manifest.schema and manifest.schema.followed_by(read.schema)
         points, schema = (known or read.schema).fit(read.points)
+        leaf = replace(
+            leaf,
+            rows=read.rows,
+            weight=read.weight,
+            n_dropped=read.n_dropped,
+            content=content_digest(leaf.name, points),
+        )
         points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
-        leaf = replace(leaf, rows=read.rows, weight=read.weight, n_dropped=read.n_dropped)
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
         uid = max(manifest.next_uid, leaf.uid + 1)
         changed = replace(manifest, leaves=leaves, next_uid=uid, schema=schema)
@@ -667,15 +676,28 @@ class CoresetTree:
         view: SourceView | None = None,
     ) -> Manifest:
         before = self._manifest
-
-        def commit(after: Manifest, members: Members) -> None:
-            standing = Standing(after, view)
-            self._kept.commit(before.place, before.head, members, standing, after.keep)
-
-        self._needed = write_version(
-            self._settings, before, changed, made, self._needed, commit=commit
+        before.place.check(before.root)
+        after, objects = before.followed_by(self._settings, changed, made)
+        root = before.root.followed_by(after.main, after.keep)
+        self._kept.commit(
+            before.place,
+            before.root,
+            root,
+            objects,
+            lambda root: Standing(replace(after, root=root), view),
         )
+        self._needed[after.main] = after.needed
+        before.place.sweep(root, self._all_needed)
         return self._manifest
+
+    def _all_needed(self) -> set[str]:
+        """Return the names of the objects that versions need which are kept."""
+        manifest = self._manifest
+        self._needed = {
+            name: self._needed.get(name) or manifest.as_of(version_of(name)).needed
+            for name in manifest.root.history
+        }
+        return set().union(*self._needed.values())
 
     def delete(self, leaf: Window) -> None:
         """Delete one or more leaves in one change.
@@ -757,13 +779,12 @@ class CoresetTree:
         return self.leaves.locate(indices)
 
     def verify(self) -> None:
-        """Read all nodes, and check their digests and the chain of versions.
+        """Read all nodes, and check their digests.
 
         Raises
         ------
         StoreError
-            If a node is damaged, missing or of another tree, with its name. Also if the version
-            before this one is.
+            If a node is damaged, missing or of another tree, with its name.
         """
         self._manifest.verify()
 
@@ -789,8 +810,7 @@ def _coreset_of(
         raise InvalidInputError(
             "leaves has no rows", argument="leaves", remedy="pass a window with rows"
         )
-    if manifest.source is not None:  # whose nodes near the root have few or many leaves
-        parts = finer(parts)
+    parts = finer(parts)  # nodes near the root have few or many leaves
     # By the names of the parts, which stand for the leaves below them.
     points, described = settings.last_reduction(
         [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)

@@ -18,7 +18,7 @@ a stream without a crash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
@@ -40,23 +40,20 @@ from daskcoreset.constructions.tree.job import (
     valid_points,
 )
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.places import (
-    MAIN,
-    Head,
+from daskcoreset.constructions.tree.place import (
+    Files,
     Kept,
-    Layout,
-    Members,
     Place,
-    link_of,
+    Root,
+    digest_of,
+    group_files,
+    object_name,
+    place_at,
 )
 from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, StoreError, about_argument, no_array
-from daskcoreset.core.invalid import find_unusable_row
-from daskcoreset.core.points import WeightedPoints, from_checked
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray
@@ -68,7 +65,7 @@ from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.storage.locations import Location
 
-_LAYOUT = Layout("coreset-stream", "states")
+_LAYOUT = ("coreset-stream", "states")
 
 _STATE = "coreset-stream-state"
 
@@ -135,8 +132,7 @@ def joined(parts: Sequence[WeightedPoints]) -> list[WeightedPoints]:
     return [rows]
 
 
-# Not frozen, as immutable as it is: to make one would take three times as long, for each batch.
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class StreamState:
     """A stream after some rows. It is immutable, so that a batch is taken wholly or not at all.
 
@@ -223,24 +219,6 @@ class StreamState:
             n_dropped=self.n_dropped + n_rows - len(points),
         )
 
-    def with_few(self, rows: AnyArray, reducer: Reducer) -> StreamState | None:
-        """Return the state after copies of rows of weight one, which fill no leaf.
-
-        None if one of them cannot be used.
-        """
-        assert self.schema is not None  # noqa: S101 - rows came before
-        copies, weights = np.array(rows, self.schema.dtype, order="C"), np.ones(len(rows))
-        if find_unusable_row(copies, weights) is not None:
-            return None
-        if reducer.find_invalid_row(Block(copies, weights)) is not None:
-            return None
-        n_rows = self.n_rows + len(rows)
-        part = from_checked(copies, weights, np.arange(self.n_rows, n_rows), None)
-        waiting = with_waiting(self.waiting, part)
-        counted = (self.n_leaves, self.weight, n_rows, self.n_dropped)
-        # By name: `replace` takes as long as to copy hundreds of rows.
-        return StreamState(self.nodes, waiting, self.schema, *counted)
-
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         lowest = lowest_level(position)
@@ -261,16 +239,16 @@ class StreamState:
             weight=self.weight + leaf.total_weight,
         )
 
-    def members(self, head: Head) -> Members:
-        """Return the state as the version after another one."""
+    def files(self) -> Files:
+        """Return the files of the object that holds the state."""
         values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else self.schema.to_json()
         state = {**values, "levels": self.levels, "form": schema}
-        return {MAIN: persistence.state_contents(_STATE, state, self.parts, head.link)}
+        return group_files(persistence.state_contents(_STATE, state, self.parts))
 
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
-        """Return the state of `members`."""
+        """Return the state of `files`."""
         counters = {name: values[name] for name in _COUNTERS}
         state = cls(schema=RowSchema.from_json(values["form"]), **counters)
         levels = state.levels
@@ -300,14 +278,14 @@ class Standing(NamedTuple):
         Batches since it was saved.
     place : Place or None
         The place of the saved state.
-    head : Head or None
-        The version of the saved state.
+    root : Root or None
+        The root of the place.
     """
 
     state: StreamState
     n_unsaved: int = 0
     place: Place | None = None
-    head: Head | None = None
+    root: Root | None = None
 
 
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
@@ -409,24 +387,18 @@ class CoresetStream:
         save_every: int = 1,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        place = None if store is None else place_at("store", store, _LAYOUT, storage_options)
+        place = None if store is None else place_at("store", store, *_LAYOUT, storage_options)
         asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
         settings = asked.settings().of_stream(leaf_size, save_every)
         if store is None:
             settings = replace(settings, save_every=None)
-        self._begin(settings, StreamState())
+        self._begin(settings, Standing(StreamState()))
         if place is not None:
             self._save_new(place, overwrite=False)
 
-    def _begin(
-        self,
-        settings: Settings,
-        state: StreamState,
-        place: Place | None = None,
-        head: Head | None = None,
-    ) -> None:
+    def _begin(self, settings: Settings, standing: Standing) -> None:
         self._settings = settings
-        self._kept = Kept(Standing(state, 0, place, head))
+        self._kept = Kept(standing)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
@@ -524,12 +496,6 @@ class CoresetStream:
             save, such as Ctrl-C, `n_rows` shows whether it was added. If the store cannot be read,
             `n_rows` raises this error.
         """
-        if y is None and sample_weight is None and self._take_few(X):
-            return self
-        self._take(X, y, sample_weight)
-        return self
-
-    def _take(self, X: Any, y: Any, sample_weight: Any) -> None:
         if isinstance(ReadOptions.of(X)[0], Iterator):
             X = select_features(X)  # which opens each batch as it comes
             if y is not None or sample_weight is not None:
@@ -540,7 +506,7 @@ class CoresetStream:
                 )
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
-            return
+            return self
         settings, start, known = self._settings, 0, self._state.schema
         refuse_cube("a stream", X)
         blocks = settings.open(X, y, sample_weight)
@@ -556,48 +522,33 @@ class CoresetStream:
                 raise invalid.error(start)
             self._advance(self._state.add(results.value, results.n_rows, schema, settings))
             start += results.n_rows
-
-    def _take_few(self, X: Any) -> bool:
-        """Take an array of rows that are only copied. Return whether that was done.
-
-        All else that is done for other batches takes longer than to copy a thousand rows.
-        """
-        state, settings = self._state, self._settings
-        schema = state.schema
-        if type(X) is not np.ndarray or X.ndim != 2 or schema is None:
-            return False
-        if schema.has_labels or schema.sparse or schema.unit_length:
-            return False
-        if X.shape[1] != schema.n_features or X.dtype not in (np.float32, schema.dtype):
-            return False
-        if not 0 < len(X) < state.n_missing(settings):
-            return False
-        check_time()
-        further = state.with_few(X, settings.reducer)
-        if further is None:
-            return False
-        self._advance(further)
-        return True
+        return self
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state. If it cannot be saved, the batch was not taken."""
         every = self._settings.save_every
-        _, n_unsaved, place, head = self._kept.value
+        _, n_unsaved, place, root = self._kept.value
         if every is not None and place is not None and n_unsaved + 1 >= every:
             self._write(state)
         else:
-            self._kept.value = Standing(state, n_unsaved + 1, place, head)
+            self._kept.value = Standing(state, n_unsaved + 1, place, root)
 
     def _write(self, state: StreamState) -> None:
         """Write a further state, and go on from it. The one before stays until it is complete."""
-        _, _, place, head = self._kept.value
+        _, _, place, root = self._kept.value
         assert place is not None  # noqa: S101 - set together
-        assert head is not None  # noqa: S101
-        members, kept = state.members(head), head.version
-        after = Standing(state, 0, place, head.followed_by(members[MAIN].digest))
-        self._kept.commit(place, head, members, after)
-        # One more than is needed, for who is reading it.
-        place.sweep(lambda made_in, _: made_in >= kept)
+        assert root is not None  # noqa: S101
+        self._commit(state, place, root, lambda root: Standing(state, 0, place, root))
+
+    def _commit(
+        self, state: StreamState, place: Place, base: Root, made: Callable[[Root], Standing]
+    ) -> None:
+        files = state.files()
+        name = object_name(base.version + 1, digest_of(*files.values()))
+        # One state more than is needed, for who is reading it.
+        after = base.followed_by(name, 2)
+        self._kept.commit(place, base, after, {name: files}, made)
+        place.sweep(after, lambda: after.history)
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights. A coreset is drawn from them.
@@ -672,14 +623,14 @@ class CoresetStream:
             If there was no save before, and `path` is missing.
         """
         state, _, own, _ = self._kept.value
-        place = own if path is None else place_at("path", path, _LAYOUT, storage_options)
+        place = own if path is None else place_at("path", path, *_LAYOUT, storage_options)
         if place is None:
             raise InvalidInputError(
                 "path is missing, and the stream was never saved",
                 argument="path",
                 remedy="pass a path",
             )
-        if own is not None and place.is_same(own):
+        if own is not None and place.folder == own.folder:
             self._write(state)
             return
         self._save_new(place, overwrite=overwrite)
@@ -690,15 +641,14 @@ class CoresetStream:
             "save with overwrite=True"
         )
         check_flag("overwrite", overwrite)
-        if not (overwrite or place.is_free()):
-            raise StoreError(f"{place.name} exists", remedy=remedy)
-        contents = persistence.settings_contents(self._settings, _LAYOUT.kind)
-        head, before = place.begin(contents, remedy, overwrite=overwrite), self._kept.value
-        members = before.state.members(head)
-        after = before
-        if before.place is None:  # else it goes on being saved where it was first
-            after = Standing(before.state, 0, place, head.followed_by(members[MAIN].digest))
-        self._kept.commit(place, head, members, after)
+        values, before = persistence.settings_values(self._settings), self._kept.value
+        draft = place.draft(values, remedy, overwrite=overwrite)
+
+        def made(root: Root) -> Standing:
+            # It goes on being saved where it was first.
+            return before if before.place else Standing(before.state, 0, place, root)
+
+        self._commit(before.state, place, draft, made)
 
     @classmethod
     @about_argument("path")
@@ -732,21 +682,23 @@ class CoresetStream:
         InvalidInputError
             If `method` is needed or differs.
         """
-        place = place_at("path", path, _LAYOUT, storage_options)
-        stored = place.settings()
-        settings = persistence.settings_from(stored, place.name, method)
-
-        def read(version: int) -> tuple[StreamState, Mapping[str, str], str]:
-            contents = place.read(version, MAIN, _STATE)
-            where = place.where(version, MAIN)
-            state = persistence.state_from(contents, where, StreamState.read)
-            return state, link_of(contents), contents.digest
-
-        state, head = place.read_newest(stored.digest, read)
-        if state is None:
-            raise StoreError(
-                f"{place.name}: its states are missing", remedy="restore it from a copy"
-            )
+        place = place_at("path", path, *_LAYOUT, storage_options)
+        root = place.root()
+        settings = persistence.settings_from(root.settings, place.name, method)
         loaded = cls.__new__(cls)
-        loaded._begin(settings, state, place, head)  # noqa: SLF001 - its own class
+        loaded._begin(settings, _loaded(place, root))  # noqa: SLF001 - its own class
         return loaded
+
+
+def _loaded(place: Place, root: Root) -> Standing:
+    """Return the newest state of a place."""
+    name = root.history[-1]
+    try:
+        contents = place.read_group(name, _STATE)
+        state = persistence.state_from(contents, place.where(name), StreamState.read)
+    except StoreError:
+        now = place.root()
+        if now == root:
+            raise
+        return _loaded(place, now)  # two changes were made in the meantime
+    return Standing(state, 0, place, root)

@@ -78,7 +78,7 @@ def refuse_late_writers(tree: CoresetTree, reopened: Callable[[], CoresetTree]) 
         with pytest.raises(errors.StoreError, match="another writer has changed it"):
             late.delete("day 0")
     assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
-    one.append(day(7))
+    one.replace("day 0", day(7))
     one.append(day(8))
     with pytest.raises(errors.StoreError, match="has changed since it was opened; open it again"):
         two.coreset()

@@ -42,13 +42,13 @@ def test_interrupt__while_the_store_does_not_read_says_so_and_goes_on_when_it_do
 ) -> None:
     saved = make(tmp_path / "store")
     saved.partial_fit(batch(0))
-    text, rename = repr(saved), os.rename
+    text, replace = repr(saved), os.replace
 
     def interrupted(*args: Any, **options: Any) -> None:
-        rename(*args, **options)
+        replace(*args, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "rename", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         saved.partial_fit(batch(1))
     monkeypatch.undo()

@@ -10,23 +10,7 @@ from daskcoreset.constructions.tree.shape import (
     cover,
     finer,
     shape_by_keys,
-    shape_of,
 )
-
-
-@given(slots=st.sets(st.integers(0, 10_000), min_size=1, max_size=60))
-def test_shape__is_a_binary_tree_over_the_leaves_in_order(slots: set[int]) -> None:
-    ordered = sorted(slots)
-    top = shape_of(ordered, [str(slot) for slot in ordered])
-    parts = list(top)
-    assert [part.name for part in parts if not part.below] == [str(slot) for slot in ordered]
-    assert len(parts) == 2 * len(ordered) - 1
-    for part in parts:
-        if part.below:
-            left, right = part.below
-            assert (left.start, left.stop, right.stop) == (part.start, right.start, part.stop)
-    span = ordered[-1] - ordered[0] + 1
-    assert top.depth <= min(len(slots) - 1, int(np.ceil(np.log2(span))) + 1)
 
 
 @given(
@@ -34,17 +18,29 @@ def test_shape__is_a_binary_tree_over_the_leaves_in_order(slots: set[int]) -> No
     offset=st.integers(0, 200),
     bounds=st.tuples(st.integers(0, 80), st.integers(0, 80)),
 )
-def test_cover__is_exact_and_small_for_windows(
+def test_shape__is_a_binary_tree_whose_covers_are_exact_and_small(
     n: int, offset: int, bounds: tuple[int, int]
 ) -> None:
-    top = shape_of(range(offset, offset + n), [str(i) for i in range(n)])
+    names = [f"leaf-{offset + i}" for i in range(n)]
+    top = shape_by_keys(names, names)
+    parts = list(top)
+    assert [part.name for part in parts if not part.below] == names
+    assert len(parts) == 2 * n - 1
+    for part in parts:
+        if part.below:
+            left, right = part.below
+            assert (left.start, left.stop, right.stop) == (part.start, right.start, part.stop)
+    groups = list(top.groups())
+    assert sorted(part.name for group in groups for part in group.own_nodes()) == sorted(
+        part.name for part in parts if part.below
+    )
     start, stop = sorted(bounds)
     wanted = [start <= i < stop for i in range(n)]
-    parts = cover(top, wanted)
-    assert [i for part in parts for i in range(part.start, part.stop)] == [
+    covering = cover(top, wanted)
+    assert [i for part in covering for i in range(part.start, part.stop)] == [
         i for i in range(n) if wanted[i]
     ]
-    assert len(parts) <= 2 * np.ceil(np.log2(n)) + 2
+    assert len(covering) <= 2 * top.depth + 1
 
 
 @pytest.mark.parametrize("n_leaves", [17, 100])

@@ -1,0 +1,472 @@
+"""The place of a stream or a stored tree: immutable objects, and one root that is swapped.
+
+The root is a Zarr group without arrays. It holds the settings, the number of the newest version,
+and the names of the objects that describe the versions that are kept. A change writes new objects
+and then replaces the root, if the root still is the one that the change is based on. So a change is
+made as a whole or not at all, and the second of two writers is refused. The code is the same for a
+folder on a disk and one of an object store.
+
+The name of an object has the version that it was made for, and a digest. A writer only removes
+objects of versions up to its own. No other writer needs them: a change that is based on an earlier
+version is refused.
+
+A lost answer is settled by a token in the root, which tells each change from all others.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+from uuid import uuid4
+
+from daskcoreset.core.deadline import pause
+from daskcoreset.core.errors import (
+    MissingPathError,
+    OutOfTimeError,
+    OvertakenError,
+    StoreError,
+)
+from daskcoreset.storage import group
+from daskcoreset.storage.disk import DiskFolder, find_folder
+from daskcoreset.storage.group import GroupContents, refuse_inconsistent
+from daskcoreset.storage.objects import ROOT, ObjectFolder, RefusedError, Stored
+
+T = TypeVar("T")
+
+# The files of an object, by name.
+Files: TypeAlias = Mapping[str, bytes]
+
+# Version of the layout of streams and trees, the only one that is read.
+SCHEMA_VERSION = 1
+
+# An object, or what a killed writer left of one.
+_NAME = re.compile(r"\.?(?P<version>\d{12})-[0-9a-f]{24}(\.[0-9a-f]{32}\.daskcoreset-partial)?")
+
+_PAGE = "page.json.gz"
+
+# Changes of others, between a lost answer and the next look, after which it stays unknown.
+_N_TOKENS = 16
+
+# Seconds before each time that a change is sent whose answers are lost.
+_PAUSES = (0.0, 0.6, 3.0, 12.0)
+
+# Names that one request lists, and objects that are read at a time.
+_N_LISTED = 1000
+_N_THREADS = 16
+
+
+class UnansweredError(StoreError):
+    """No answer came to a change, which was made as a whole or not at all."""
+
+
+def digest_of(*parts: str | bytes) -> str:
+    """Return 24 hexadecimal digits that identify texts."""
+    data = (part if isinstance(part, bytes) else part.encode() for part in parts)
+    return hashlib.blake2b(b" ".join(data), digest_size=12).hexdigest()
+
+
+def object_name(version: int, digest: str) -> str:
+    """Return the name of an object that is made for a version."""
+    return f"{version:012d}-{digest}"
+
+
+def version_of(name: str) -> int:
+    """Return the version that an object was made for."""
+    return int(name[:12])
+
+
+def page_files(values: Any) -> Files:
+    """Return the files of an object that holds plain JSON values."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return {_PAGE: gzip.compress(text.encode(errors="surrogatepass"), mtime=0)}
+
+
+def group_files(contents: GroupContents) -> Files:
+    """Return the files of a Zarr group. The contents are checked."""
+    from zarr.storage import MemoryStore, StorePath
+
+    files: dict[str, Any] = {}
+    group.fill_group(StorePath(MemoryStore(files)), contents)
+    return {name: buffer.to_bytes() for name, buffer in files.items()}
+
+
+def _read_group(files: Files, where: str, kind: str) -> GroupContents:
+    from zarr.core.buffer.cpu import Buffer
+    from zarr.storage import MemoryStore, StorePath
+
+    store = MemoryStore({name: Buffer.from_bytes(data) for name, data in files.items()})
+    return group.read_contents(StorePath(store), where, kind, SCHEMA_VERSION)
+
+
+@dataclass(frozen=True)
+class Root:
+    """The root of a place, or a draft of the first one.
+
+    Attributes
+    ----------
+    settings : mapping
+        Plain JSON values.
+    version : int
+        0 before the first.
+    history : tuple of str
+        Names of the objects that describe the versions that are kept, the newest last.
+    tokens : tuple of str
+        Tokens of the last changes, the newest first.
+    tag : object
+        What the folder compares before it replaces the root. None if there is no root yet.
+    """
+
+    settings: Mapping[str, Any]
+    version: int = 0
+    history: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    tag: Any = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the settings."""
+        return digest_of(json.dumps(self.settings, sort_keys=True))
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Root:
+        """Return the draft of a root that takes the place of this one."""
+        return replace(self, settings=settings, history=())
+
+    def followed_by(self, name: str | None, keep: int | None) -> Root:
+        """Return the root after a change. `name` is that of the object that describes it."""
+        history = self.history if name is None else (*self.history, name)[-(keep or 0) :]
+        version = self.version + (name is not None)
+        return replace(
+            self,
+            version=version,
+            history=history,
+            tokens=(uuid4().hex[:16], *self.tokens)[:_N_TOKENS],
+        )
+
+
+@dataclass(eq=False)
+class Place:
+    """A folder with a root.
+
+    Attributes
+    ----------
+    folder : DiskFolder or ObjectFolder
+    kind : str
+        Kind of the Zarr group.
+    part : str
+        Folder of the objects.
+    """
+
+    folder: DiskFolder | ObjectFolder
+    kind: str
+    part: str
+    _pages: dict[str, Any] = field(default_factory=dict)
+    _n_listed: int = 0
+
+    @property
+    def path(self) -> Path | str:
+        """A path, or a URL without secrets."""
+        return self.folder.path
+
+    @property
+    def name(self) -> str:
+        """Name in messages and the provenance."""
+        return self.folder.name
+
+    # --- reading -------------------------------------------------------------------------
+
+    def find(self) -> Root | None:
+        """Return the root. None if nothing is there."""
+        stored = self.folder.root()
+        return None if stored is None else self._parsed(stored)
+
+    def root(self) -> Root:
+        """Return the root."""
+        found = self.find()
+        if found is None:
+            raise MissingPathError(
+                f"there is no {self.kind} at {self.name}",
+                remedy="check the path, or the URL and the endpoint",
+            )
+        return found
+
+    def _parsed(self, stored: Stored) -> Root:
+        values: Any = _read_group({ROOT: stored.data}, self.name, self.kind).attributes
+        with refuse_inconsistent(f"{self.name}: its root is not consistent"):
+            return Root(
+                values["settings"],
+                int(values["version"]),
+                tuple(values["history"]),
+                tuple(values["tokens"]),
+                stored.tag,
+            )
+
+    def where(self, name: str) -> str:
+        """Return what messages call an object."""
+        return f"{self.name}/{self.part}/{name}"
+
+    def _get(self, name: str) -> Files:
+        files = self.folder.get(f"{self.part}/{name}")
+        if files is None:
+            raise StoreError(f"{self.where(name)} is missing", remedy="restore it from a copy")
+        return files
+
+    def read_group(self, name: str, kind: str) -> GroupContents:
+        """Return an object that is a Zarr group."""
+        return _read_group(self._get(name), self.where(name), kind)
+
+    def read_pages(self, names: Sequence[str]) -> list[Any]:
+        """Return what objects of `page_files` hold, and keep it for the next call."""
+        if missing := [name for name in names if name not in self._pages]:
+            with ThreadPoolExecutor(_N_THREADS, "coreset-pages") as pool:
+                found = [pool.submit(copy_context().run, self._page, name) for name in missing]
+                self._pages |= zip(missing, [one.result() for one in found], strict=True)
+        return [self._pages[name] for name in names]
+
+    def keep_page(self, name: str, values: Any) -> None:
+        """Keep what an object that is about to be written holds."""
+        self._pages[name] = values
+
+    def has_page(self, name: str, values: Any) -> bool:
+        """Whether an object is known to hold some values."""
+        return bool(self._pages.get(name) == values)
+
+    def _page(self, name: str) -> Any:
+        data = self._get(name).get(_PAGE, b"")
+        if digest_of(data) != name.partition("-")[2]:
+            raise StoreError(f"{self.where(name)} is damaged", remedy="restore it from a copy")
+        return json.loads(gzip.decompress(data))
+
+    # --- writing -------------------------------------------------------------------------
+
+    def draft(self, settings: Mapping[str, Any], remedy: str, *, overwrite: bool = False) -> Root:
+        """Return the draft of a root, which the first commit writes.
+
+        Raises
+        ------
+        StoreError
+            If something is there that is not to be replaced, or it cannot be written.
+        """
+        self._refuse_read_only()
+        found = self.find()
+        if found is not None and not overwrite:
+            raise StoreError(f"{self.name} exists", remedy=remedy)
+        version = 0 if found is None else found.version
+        keys = self.folder.keys()
+        there = ((key, self._parse(key)) for key in keys if key != ROOT)
+        if others := [key for key, at in there if at is None or at[0] > version + 1]:
+            first = min(others).rpartition("/")[2]
+            raise StoreError(
+                f"{self.name} exists and also holds {first!r}, so it is never overwritten",
+                remedy="choose another path, or move that away",
+            )
+        if found is None:
+            self.folder.check(f"{self.part}/{object_name(1, uuid4().hex[:24])}")
+            return Root(settings)
+        return found.with_settings(settings)
+
+    def check(self, base: Root) -> None:
+        """Check, before the work of a change, that a root is still there."""
+        self._refuse_read_only()
+        found = self.find()
+        if (() if found is None else found.tokens) != base.tokens:
+            raise self._overtaken(base, found)
+
+    def commit(self, base: Root, after: Root, objects: Mapping[str, Files]) -> Root:
+        """Write objects, and a root in place of the one that the change is based on.
+
+        Raises
+        ------
+        OvertakenError
+            Another writer was first.
+        UnansweredError, OutOfTimeError
+            No answer came.
+        StoreError
+            It cannot be written. The place is unchanged.
+        """
+        self.check(base)
+        data = self._written(after)
+        begun: Any = self.folder.begun if base.tag is None else partial(nullcontext, self.folder)
+        try:
+            with begun() as folder:
+                for name, files in objects.items():
+                    folder.put(f"{self.part}/{name}", files)
+                if folder is not self.folder:  # becomes it, with its root
+                    after = replace(after, tag=folder.swap(data, None))
+        except StoreError:
+            self.check(base)  # whoever is first clears away what the others were writing
+            raise
+        if after.tag is not base.tag:
+            return after
+        try:
+            return self._swap(base, after, data)
+        except OutOfTimeError as error:
+            raise OutOfTimeError(
+                f"{error} The change is complete or was not made",
+                remedy=f"open {self.name} again to see which",
+            ) from None
+
+    def _written(self, root: Root) -> bytes:
+        attributes: Any = {
+            "settings": root.settings,
+            "version": root.version,
+            "history": list(root.history),
+            "tokens": list(root.tokens),
+        }
+        contents = GroupContents({}, {}, attributes, self.kind, SCHEMA_VERSION).checked()
+        return group_files(contents)[ROOT]
+
+    def _swap(self, base: Root, after: Root, data: bytes) -> Root:
+        problem: StoreError | None = None
+        for number, seconds in enumerate(_PAUSES):
+            pause(seconds)
+            try:
+                tag = self.folder.swap(data, base.tag)
+                if tag is not None:
+                    return replace(after, tag=tag)
+            except RefusedError:
+                if not number:
+                    raise
+            except StoreError as error:
+                problem = error
+            try:
+                now = self.find()
+            except StoreError:
+                continue
+            if now is not None and after.tokens[0] in now.tokens:
+                return replace(after, tag=now.tag)
+            if (() if now is None else now.tokens) == base.tokens:
+                continue  # it was not made, and may be made yet
+            if now is None or now.version - base.version <= _N_TOKENS:
+                raise self._overtaken(base, now)
+        raise UnansweredError(
+            f"{self.name}: no answer came to the change, which was made as a whole or not at all",
+            remedy="open it again and look",
+        ) from problem
+
+    def _refuse_read_only(self) -> None:
+        if self.folder.read_only:
+            raise StoreError(
+                f"{self.name} is served by a web server, which is read-only",
+                remedy="write to the URL of the object store itself, or to a local disk",
+            )
+
+    def _overtaken(self, base: Root, now: Root | None) -> StoreError:
+        if now is None:
+            return MissingPathError(
+                f"{self.name}: what was there is gone", remedy="restore it from a copy"
+            )
+        return OvertakenError(
+            f"{self.name}: another writer has changed it since it was opened (version "
+            f"{now.version} is there, this change is based on {base.version}); nothing was written",
+            remedy="open it again, a view by CoresetTree.follow, and repeat the change",
+        )
+
+    # --- leftovers -----------------------------------------------------------------------
+
+    def _parse(self, key: str) -> tuple[int, str] | None:
+        """Return version and name of an object. None for what is not ours."""
+        part, _, name = key.partition("/")
+        match = _NAME.fullmatch(name) if part == self.part else None
+        return None if match is None else (int(match["version"]), name)
+
+    def sweep(self, root: Root, needed: Callable[[], Collection[str]]) -> None:
+        """Remove objects that no version needs which is kept, and leftovers of killed writers."""
+        # About one request of a list a change, however large the tree is.
+        if root.version % (1 + self._n_listed // _N_LISTED):
+            return
+        with suppress(StoreError, OutOfTimeError):  # the change is made
+            kept = needed()
+            self._pages = {name: self._pages[name] for name in kept if name in self._pages}
+            keys = self.folder.keys()
+            self._n_listed = len(keys)
+            found = [(key, self._parse(key)) for key in keys]
+            self.folder.remove(
+                [key for key, at in found if at and at[0] <= root.version and at[1] not in kept]
+            )
+
+
+def place_at(
+    argument: str,
+    location: Any,
+    kind: str,
+    part: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Place:
+    """Return the place of a path, a URL, or a Zarr store that wraps an object store."""
+    return Place(find_folder(argument, location, storage_options), kind, part)
+
+
+class Kept(Generic[T]):
+    """A value that represents the newest version of a place which its object has made or seen.
+
+    A place makes a change by one step, and the object goes on from it once that has returned. After
+    a `KeyboardInterrupt` between the two, it looks at the place when it is used again.
+    """
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+        self._unknown: tuple[Place, Root, Callable[[Root], T]] | None = None
+
+    @property
+    def value(self) -> T:
+        """The value, after a look at the place if the last change was interrupted."""
+        if self._unknown is not None:
+            place, after, made = self._unknown
+            try:
+                now = place.find()
+            except StoreError as error:
+                raise self._unsettled(place, error) from error
+            if now is None and after.version > 1:
+                raise self._unsettled(place, "nothing is there")
+            if now is not None and after.tokens[0] in now.tokens:
+                self._value = made(replace(after, tag=now.tag))
+            self._unknown = None
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._value = value
+
+    @property
+    def last_known(self) -> T:
+        """The value, or the one before if the place does not read: for what never fails."""
+        with suppress(OSError):  # among which are errors of stores and of time that has passed
+            return self.value
+        return self._value
+
+    @staticmethod
+    def _unsettled(place: Place, found: object) -> StoreError:
+        return StoreError(
+            f"{place.name}: the last change was interrupted, and its result cannot be read "
+            f"({found}). It is complete or was not made",
+            remedy="try again when the store can be read, or open the tree again",
+        )
+
+    def commit(
+        self,
+        place: Place,
+        base: Root,
+        after: Root,
+        objects: Mapping[str, Files],
+        made: Callable[[Root], T],
+    ) -> None:
+        """Change a place as `Place.commit` does, and hold what `made` returns for its root."""
+        # Nothing is called between an error in here and what is done about it, so that no further
+        # interrupt comes between the two.
+        try:
+            self._value = made(place.commit(base, after, objects))
+        except BaseException as error:
+            self._unknown = place, after, made
+            if isinstance(error, StoreError) and not isinstance(error, UnansweredError):
+                self._unknown = None  # nothing was written
+            raise
