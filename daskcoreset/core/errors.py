@@ -28,7 +28,6 @@ __all__ = [
     "MissingPathError",
     "NotSeparableError",
     "OutOfTimeError",
-    "OvertakenError",
     "StoreError",
     "WorkerMismatchError",
 ]
