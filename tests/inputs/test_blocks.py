@@ -9,8 +9,9 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 
-from daskcoreset import plan
+from daskcoreset import build, open_rows, plan
 from daskcoreset.inputs.blocks import row_blocks
 from tests.acceptance.tools.input_kinds import (
     SIZE,
@@ -65,3 +66,39 @@ def test_row_blocks__zarr_in_whole_chunks(
     assert row_blocks(made).sizes == sizes
     assert granularity * (sizes[0] // granularity or 1) >= sizes[0]
     assert row_blocks(made, chunks=700).sizes == (700, 300), "the user's word counts"
+
+
+def unwritten(rows: int, chunk: int) -> Any:
+    array = zarr.create_array({}, shape=(rows, 2), chunks=(chunk, 2), dtype="f4", fill_value=1.0)
+    return open_rows(array, missing_chunks="fill")
+
+
+def test_row_blocks__of_a_million_chunks_are_at_most_100_000() -> None:
+    rows = unwritten(10**6 * 2**22, 2**22)  # each chunk is a block of 32 MiB
+    blocks = row_blocks(rows)
+    assert blocks.n_rows == 10**6 * 2**22
+    assert 10_000 < blocks.n_blocks <= 100_000
+    assert plan(rows, size=10).reads == 1
+
+
+def test_build__of_more_chunks_than_blocks_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TARGET_BYTES": 8, "SMALL_BYTES": 8, "MAX_BLOCKS": 100}.items():
+        monkeypatch.setattr(f"daskcoreset.inputs.blocks.{name}", value)
+    coreset = build(unwritten(1000, 1), size=10, random_state=0)
+    assert coreset.provenance["n_blocks"] <= 100
+    assert coreset.weights.sum() == pytest.approx(1000)
+
+
+def test_row_blocks__huge_chunks_and_row_groups_are_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 100 * 8)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 50 * 8)
+    X = np.arange(600, dtype=np.float32).reshape(300, 2)
+    array = zarr.create_array(tmp_path / "X.zarr", data=X, chunks=(250, 2))
+    assert row_blocks(array).sizes == (84, 83, 83, 50)
+    pd.DataFrame(X, columns=["a", "b"]).to_parquet(tmp_path / "X.parquet", row_group_size=250)
+    assert row_blocks(tmp_path / "X.parquet").sizes == (84, 83, 83, 50)
+    for source in (array, tmp_path / "X.parquet"):
+        coreset = build(source, size=50, random_state=0)
+        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
