@@ -78,16 +78,6 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     return out
 
 
-# Columns up to which compiled loops over gaps, of half the products, are faster than `product`, at
-# least; with twice as many they are about as fast.
-_NARROW = 128
-
-
-def is_narrow(points: Any) -> bool:
-    """Whether rows are dense, and of so few columns that the loops of `gaps_numba` are faster."""
-    return isinstance(points, np.ndarray) and points.shape[1] <= _NARROW
-
-
 def dense_rows(points: Any) -> AnyArray:
     """Return rows as an array in C order, whether they are sparse or not."""
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
@@ -101,6 +91,16 @@ def read_only(rows: AnyArray) -> AnyArray:
     view = rows.view()
     view.flags.writeable = False
     return view
+
+
+def row_tiles(points: Any, dtype: Any = None) -> Iterator[tuple[slice, AnyArray]]:
+    """Go through rows as arrays in C order, of a dtype if there is one, about a MiB at a time.
+
+    Loops are compiled for these alone.
+    """
+    for rows in tiles(*points.shape):
+        tile = points[rows] if isinstance(points, np.ndarray) else points[rows].toarray()
+        yield rows, read_only(np.ascontiguousarray(tile, dtype))
 
 
 def csr_rows(points: Points) -> sp.csr_array:
@@ -203,14 +203,15 @@ def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
     array([[3.],
            [4.]])
     """
-    from daskcoreset.core import rowwise_numba as loops
+    from daskcoreset.core import loops_numba as loops
 
     n, q = points.shape[0], len(vectors)
     if not isinstance(points, np.ndarray):
         sparse: Any = points
         return np.ascontiguousarray(sparse @ np.ascontiguousarray(vectors.T), dtype=np.float64)
-    out = np.empty((n, q))
-    loops.inner_products(read_only(points), np.ascontiguousarray(vectors), out)
+    out, vectors = np.empty((n, q)), read_only(np.ascontiguousarray(vectors, np.float64))
+    for rows, tile in row_tiles(points, np.float64):
+        loops.inner_products(tile, vectors, out[rows])
     return out
 
 
@@ -232,14 +233,13 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     >>> squared_distances(np.array([[3.0, 4.0], [0.0, 0.0]]), np.zeros(2))
     array([25.,  0.])
     """
-    from daskcoreset.core import rowwise_numba as loops
+    from daskcoreset.core import loops_numba as loops
 
-    out = np.empty(points.shape[0])
-    # The loop reads numbers of float64 that lie side by side, whatever it is given.
-    center = np.ascontiguousarray(center, np.float64)
-    if center.shape != points.shape[1:]:
+    out, center = np.empty(points.shape[0]), np.ascontiguousarray(center, np.float64)
+    if center.shape != points.shape[1:]:  # the loop does not look
         raise ValueError(f"center has the shape {center.shape}, and rows {points.shape[1:]}")
-    loops.squared_distances(read_only(points), center, out)
+    for rows, tile in row_tiles(points):
+        loops.squared_distances(tile, center, out[rows])
     return out
 
 
@@ -297,7 +297,7 @@ def unit_rows(points: Points) -> tuple[Points, FloatArray]:
            [0. , 0. ],
            [1. , 0. ]])
     """
-    from daskcoreset.core import rowwise_numba as loops
+    from daskcoreset.core import loops_numba as loops
 
     sparse: Any = None if isinstance(points, np.ndarray) else points
     values = points.reshape(-1) if sparse is None else sparse.data
@@ -305,7 +305,12 @@ def unit_rows(points: Points) -> tuple[Points, FloatArray]:
     bounds = np.arange(n + 1) * d if sparse is None else sparse.indptr.astype(np.int64)
     out, lengths = np.empty_like(values), np.empty(n)
     slack = 16.0 * float(np.finfo(values.dtype).eps)
-    loops.unit_rows(read_only(values), bounds, slack, out, lengths)
+    for rows in tiles(n, d):
+        ends = bounds[rows.start : rows.stop + 1]
+        numbers = slice(ends[0], ends[-1])
+        part = values[numbers].astype(np.float64)
+        loops.unit_rows(part, ends - ends[0], slack, lengths[rows])
+        out[numbers] = part
     if sparse is None:
         return out.reshape(n, d), lengths
     import scipy.sparse as sp
@@ -319,18 +324,6 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
-# Of every dtype of points: the largest number, whole numbers of the same width, and of these the
-# bits of a number but for its sign.
-_BITS: dict[Any, tuple[float, Any, Any]] = {
-    np.dtype(real): (float(np.finfo(real).max), np.dtype(whole), whole(np.iinfo(whole).max // 2))
-    for real, whole in (
-        (np.float16, np.uint16),
-        (np.float32, np.uint32),
-        (np.float64, np.uint64),
-    )
-}
-
-
 def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     """Return the number of the first row with NaN, infinity or a value beyond `limit`, or -1.
 
@@ -341,37 +334,12 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     >>> first_nonfinite_row(np.array([[3.0], [-5.0]]), 4.0)
     1
     """
-    from daskcoreset.core import rowwise_numba as loops
-
-    if all_within(points, limit):  # the usual case
-        return -1
-    largest, _ = _largest_of(points.dtype, min(limit, _BITS[points.dtype][0]))
-    position = int(loops.first_beyond(read_only(points.reshape(-1)), largest))
-    return position // points.shape[1] if position >= 0 else -1
-
-
-def all_within(points: AnyArray, limit: float = np.inf) -> bool:
-    """Whether no value is NaN, infinite or beyond `limit`.
-
-    Examples
-    --------
-    >>> all_within(np.array([[3.0], [-5.0]], dtype=np.float16), 4.0)
-    False
-    """
-    from daskcoreset.core import rowwise_numba as loops
-
-    finite, whole, magnitude = _BITS[points.dtype]
-    _, largest_bits = _largest_of(points.dtype, min(limit, finite))
-    # As whole numbers the bits are sorted as the lengths are.
-    bits = read_only(points.reshape(-1)).view(whole)
-    return bool(loops.largest_bits(bits, magnitude) <= largest_bits)
-
-
-@functools.lru_cache(16)
-def _largest_of(dtype: Any, limit: float) -> tuple[Any, int]:
-    """Return a limit in the dtype of points, and its bits."""
-    largest = dtype.type(limit)
-    return largest, int(largest.view(_BITS[dtype][1]))
+    largest = min(float(limit), float(np.finfo(points.dtype).max))
+    for rows in tiles(*points.shape):
+        tile = points[rows]
+        if not -largest <= tile.min(initial=0.0) <= tile.max(initial=0.0) <= largest:  # or NaN
+            return rows.start + int((abs(tile) <= largest).all(axis=1).argmin())
+    return -1
 
 
 def gram_of(rows: FloatArray) -> FloatArray:

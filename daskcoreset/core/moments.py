@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.linalg import dense, product, read_only, row_sums, squared_distances
+from daskcoreset.core.linalg import dense, product, row_sums, row_tiles, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-
-# Numbers in a tile: two sweeps over it stay in the first-level cache.
-_TILE_NUMBERS = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +72,30 @@ def moments_of(points: Points, weights: FloatArray) -> Moments:
     ----------
     Chan, Golub and LeVeque (1983).
     """
-    if isinstance(points, np.ndarray):
-        weight, mean, m2 = column_moments(points, weights)
-    else:
-        weight, mean, m2 = _sparse_moments(points, weights)
-    return Moments(points.shape[0], weight, mean, m2)
+    if not isinstance(points, np.ndarray):
+        return _sparse_moments(points, weights)
+    nothing = np.zeros(points.shape[1])
+    whole = Moments(0, 0.0, nothing, nothing)
+    for rows, tile in row_tiles(points):
+        whole = merge_moments(whole, _tile_moments(tile, weights[rows]))
+    return whole
+
+
+def _tile_moments(tile: AnyArray, weights: FloatArray) -> Moments:
+    """Moments by gaps from the heaviest row: an offset costs no digits, nor do light rows far away.
+
+    Columns whose values are all the same have exactly zero.
+    """
+    from daskcoreset.core import loops_numba as loops
+
+    weight = float(weights.sum())
+    center = tile[weights.argmax()].astype(np.float64)
+    gaps, squares = np.zeros(len(center)), np.zeros(len(center))
+    if weight == 0.0:
+        return Moments(len(tile), 0.0, gaps, squares)
+    loops.add_gaps(tile, weights, center, gaps, squares)
+    moved = gaps / weight
+    return Moments(len(tile), weight, center + moved, np.maximum(squares - gaps * moved, 0.0))
 
 
 def merged_mean(
@@ -149,50 +165,16 @@ def distances_to(points: Points, center: FloatArray) -> FloatArray:
     return distances
 
 
-def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    r"""Weight, weighted mean and second moment about it of each column.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d), float32 or float64
-    weights : ndarray of shape (n,), float64
-
-    Returns
-    -------
-    weight : float
-        :math:`W = \sum_i u_i`.
-    mean : ndarray of shape (d,), float64
-        :math:`\mu_j = \sum_i u_i x_{ij} / W`. Zeros where ``W == 0``.
-    m2 : ndarray of shape (d,), float64
-        :math:`\sum_i u_i (x_{ij} - \mu_j)^2`.
-
-    Examples
-    --------
-    >>> column_moments(np.array([[1e6], [1e6 + 2]], dtype=np.float32), np.ones(2))
-    (2.0, array([1000001.]), array([2.]))
-
-    References
-    ----------
-    Chan, Golub and LeVeque (1983), equations 2.1. Tiles merged pairwise in order.
-    """
-    from daskcoreset.core import rowwise_numba as loops
-
-    n_features = points.shape[1]
-    mean, m2 = np.zeros(n_features), np.zeros(n_features)
-    tile_rows = max(8, _TILE_NUMBERS // max(1, n_features))
-    weight = loops.column_moments(read_only(points), weights, tile_rows, mean, m2)
-    return float(weight), mean, m2
+# Share of the largest weight below which a row is light: it may lie so far away that gaps from it
+# have no digits.
+_LIGHT = 1e-3
 
 
-def _sparse_moments(
-    points: sp.csr_array, weights: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    from daskcoreset.core.rowwise_numba import LIGHT
-
-    n_features = points.shape[1]
+def _sparse_moments(points: sp.csr_array, weights: FloatArray) -> Moments:
+    n, n_features = points.shape
     weight = float(weights.sum())
     if weight == 0.0:
-        return 0.0, np.zeros(n_features), np.zeros(n_features)
+        return Moments(n, 0.0, np.zeros(n_features), np.zeros(n_features))
     u = np.repeat(weights, np.diff(points.indptr))
     columns = points.indices
     stored = points.data.astype(np.float64)
@@ -205,7 +187,7 @@ def _sparse_moments(
     of_stored = by_column(u)
     center = np.zeros(n_features)
     used = np.flatnonzero(u > 0.0)
-    if u[used].min(initial=np.inf) < LIGHT * u[used].max(initial=0.0):
+    if u[used].min(initial=np.inf) < _LIGHT * u[used].max(initial=0.0):
         used = used[np.argsort(u[used], kind="stable")]
     center[columns[used]] = stored[used]
     shift = by_column(u * (stored - center[columns]))
@@ -216,7 +198,7 @@ def _sparse_moments(
     full = stored_rows == np.count_nonzero(weights)
     share = np.where(full, 1.0, np.minimum(of_stored / weight, 1.0))
     m2 += center**2 * (weight * share * (1.0 - share))
-    return weight, center * share, m2
+    return Moments(n, weight, center * share, m2)
 
 
 # Rows whose scatter is formed in one product.

@@ -6,9 +6,10 @@ down to one draw: across the covariances with the widest column (one step of the
 iteration towards the principal axis), at the weighted mean, or, in ranges of few draws, beside
 it, between whole draws, so that a draw has a cell of its own. The half nearer to the rows
 placed just before comes first. The cuts between draws lower the errors of k-means by 0 to 5 %.
-Rows of one draw, or little more, stay together: bisected down to single rows, in 1.3 times the
-time, the errors were the same within a percent. Rows that are certain come first: among the others
-they would part cells, and be their means.
+Cuts at the median raised them fivefold where few rows lie far from all others. Rows of one draw,
+or little more, stay together: bisected down to single rows the errors were the same within a
+percent. Rows that are certain come first: among the others they would part cells, and be their
+means.
 
 What was tried and is not better: splits across columns (k-d tree), Hilbert curves over
 principal components, cells of k-means++ ordered by distance, the local pivotal method. One random
@@ -22,12 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense, read_only
 from daskcoreset.core.moments import moments_of
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-
-# Draws of a range of rows up to which it is cut between draws: of more, few are cut in two.
-_MAX_ALIGNED = 64.0
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 # Columns looked at: beyond them the time would grow and the order would hardly change.
 _MAX_COLUMNS = 64
@@ -57,20 +55,25 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     """
     from daskcoreset.core import ordering_numba as loops
 
-    if not len(mass):
-        return np.empty(0, dtype=np.int64)
     # Sums differ in their last digits between dense and sparse rows. Rounded, the masses are the
     # same, and with them the cuts through rows that lie on a grid.
     mass = mass.astype(np.float32).astype(np.float64)
-    dense = _widest_columns(points, mass)
-    order: IndexArray = loops.bisection_order(dense, mass, _MAX_ALIGNED)
-    return order
+    rows = _widest_columns(points, mass)
+    n, d = rows.shape
+    is_certain = mass >= 1.0
+    others = np.flatnonzero(~is_certain)
+    order = np.concatenate([np.flatnonzero(is_certain), others]).view(np.uint64)
+    stops, totals, value = np.full(n + 1, n), np.full(n + 1, mass[others].sum()), np.empty(n)
+    if len(others):
+        start, room = n - len(others), (np.zeros(d) for _ in range(3))
+        loops.bisect(rows, mass, order, start, stops, totals, value, *room)
+    return order.view(np.int64)
 
 
-def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
+def _widest_columns(points: Any, mass: FloatArray) -> FloatArray:
     if points.shape[1] > _MAX_COLUMNS:
         spread = moments_of(points, mass).m2
         spread = np.round(spread / max(float(spread.max()), 1e-300), 9)  # likewise
         widest = np.argsort(-spread, kind="stable")[:_MAX_COLUMNS]
         points = points[:, np.sort(widest)]
-    return dense_rows(points)
+    return read_only(np.ascontiguousarray(dense(points)))

@@ -275,7 +275,7 @@ def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     the same. Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
     independent draws, for any variable and in any order of the rows.
     """
-    from daskcoreset.core import rowwise_numba as loops
+    from daskcoreset.core import loops_numba as loops
 
     rows = np.empty(len(uniforms) + 1, dtype=np.int64)
     count = loops.walk(inclusion, uniforms, rows)

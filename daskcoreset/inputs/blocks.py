@@ -21,7 +21,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
     check_choice,
-    columns_error,
+    how_to_select,
     is_choice,
     is_int,
     too_many_zeros,
@@ -228,7 +228,7 @@ class RowBlocks:
 
     @property
     def selection(self) -> str | None:
-        """How columns of X are selected, see `daskcoreset.core.validation.columns_error`."""
+        """How columns of X are selected, see `daskcoreset.core.validation.how_to_select`."""
         if self.cube is not None:
             return None
         return self.selects
@@ -381,9 +381,10 @@ def known_blocks(
         named = isinstance(y, str) or isinstance(sample_weight, str)
         data = ReadOptions.of(X)[0]
         selection = selection_of(data, stored=is_path(data), named=named)
-        if not {*known} <= {*found}:
+        problem = how_to_select(found, known, owner, selection)
+        if problem is None:
             raise
-        raise columns_error(found, known, owner, selection) from None
+        raise InvalidInputError(problem) from None
 
 
 def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:

@@ -13,7 +13,7 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import as_int
+from daskcoreset.core.validation import as_int, too_many, too_wide
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.solvers.kmeans import (
@@ -32,12 +32,6 @@ from daskcoreset.solvers.kmeans import (
 
 # Rows of a block in which k-means++ draws from all of them.
 _DIRECT_ROWS = 16_384
-
-# What a sample may take; a block takes 32 MiB.
-_MAX_BYTES = 4 * 2**30
-
-# Products that one task may take: some half an hour.
-_MAX_WORK = 2e12
 
 # Rows of the sample of a round, at least.
 _SAMPLE_ROWS = 4096
@@ -60,9 +54,6 @@ _WORTHWHILE = (0.8, 0.5)
 
 # Rounds at most: those that find one value of many equal rows find little else.
 _MAX_ROUNDS = 16
-
-# Largest squared distance for which float32 has room on both sides.
-_FLOAT32_COSTS = (1e-12, 1e30)
 
 
 def rough_cells(
@@ -124,9 +115,6 @@ def _seeds_in_rounds(
         return labels, np.empty((0, points.shape[1])), distances
     seeds = [dense_rows(points[draw_with_replacement(weights, 1, rng, room=distances)])]
     own_distances(points, labels, seeds[0].astype(np.float64), out=distances)
-    # Rows and seeds of float32 differ exactly enough in float32, at whatever offset.
-    low, high = _FLOAT32_COSTS
-    narrow = points.dtype == np.float32 and low < distances.max() < high
     count = max(_MIN_CENTERS_OF_ROUND, math.ceil(_CENTERS_OF_ROUND * n_clusters))
     costs = costs_of(weights, distances)
     n_seeds = 1
@@ -136,8 +124,7 @@ def _seeds_in_rounds(
         chosen, left = _seeds_of_sample(points, weights, distances, costs, count, rng)
         if n_rounds > 0 and left > _WORTHWHILE[min(n_rounds, 2) - 1]:
             break
-        wide = chosen if narrow else chosen.astype(np.float64)
-        approach(points, wide, n_seeds, labels, distances)
+        approach(points, chosen.astype(np.float64), n_seeds, labels, distances)
         seeds.append(chosen)
         n_seeds += len(chosen)
         costs_of(weights, distances, out=costs)
@@ -165,32 +152,16 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     return chosen, float(costs_of(u, near).sum()) / before
 
 
-def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
-    """Return why k centers of a block would take more than half an hour, or None.
-
-    Examples
-    --------
-    >>> print(too_many(10**6, 10**6, 5))
-    1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
-    """
-    work = float(min(n_clusters, rows)) * rows * columns
-    if work <= _MAX_WORK:
-        return None
-    products = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
-    return f"{products}; pass a smaller n_clusters."
-
-
 def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
     """Return why a block is too wide, or centers are too many, for its rough solution."""
     sample = min(n_rows, max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters))
-    size = 8.0 * sample * n_features
-    if size > _MAX_BYTES:
-        return (
-            f"a sample of {sample:,} rows, zeros included, takes {size / 2**30:.3g} GiB; pass "
-            "fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
-            'method="lightweight", which leaves sparse rows as they are.'
-        )
-    return too_many(n_clusters, n_rows, n_features)
+    remedy = (
+        "pass fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
+        'method="lightweight", which leaves sparse rows as they are'
+    )
+    matrix = f"a sample of {sample:,} rows, zeros included,"
+    wide = too_wide(sample, n_features, matrix, remedy)
+    return wide or too_many(n_clusters, n_rows, n_features)
 
 
 class RoughKMeans(Sensitivity[Clusters]):

@@ -10,13 +10,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.linalg import (
-    dense,
-    inverse_root,
-    is_narrow,
-    product,
-    tiles,
-)
+from daskcoreset.core.linalg import dense, inverse_root, product, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import check_flag, check_penalty
@@ -173,17 +167,12 @@ def leverages_and_products(
     Products are those of rows less the center of leverages: the mean, or without intercept zero.
     """
     center, root = _whitening(scatter, intercept=intercept)
-    if is_narrow(points):
-        from daskcoreset.core import gaps_numba as loops
-
-        out, products = loops.lengths_and_products(points, weights, center, root, vectors)
-    else:
-        out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
-        columns = np.ascontiguousarray(vectors.T)
-        for part, gaps in gaps_of(points, weights, center):
-            out[part] = np.square(product(gaps, root)).sum(axis=1)
-            if len(vectors):
-                products[part] = product(gaps, columns)
+    out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
+    columns = np.ascontiguousarray(vectors.T)
+    for part, gaps in gaps_of(points, weights, center):
+        out[part] = np.square(product(gaps, root)).sum(axis=1)
+        if len(vectors):
+            products[part] = product(gaps, columns)
     # About the mean the entry of one stands at right angles to all columns.
     return out + 1.0 / scatter.weight if intercept else out, products
 

@@ -71,19 +71,6 @@ class Lightweight(Sensitivity[Moments]):
         distances = distances_to(block.points, summary.mean)
         return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
 
-    def row_scores(self, block: Block, summary: Moments) -> FloatArray:
-        """Return the sums of `scores`, without an array for each part."""
-        if summary.weight == 0.0:
-            return np.zeros(len(block))
-        phi = summary.quantization_error
-        if phi == 0.0:
-            return block.weights * (1.0 / summary.weight)
-        from daskcoreset.core import rowwise_numba as loops
-
-        scores = distances_to(block.points, summary.mean)
-        loops.score_half_uniform(scores, block.weights, 0.5 / summary.weight, 2.0 * phi)
-        return scores
-
     def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
         """Return U_i / 2U and phi_i({mu}) / 2 phi, as in section 4.2."""
         cost = local.quantization_error_about(summary.mean) if local.weight else 0.0

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.block import Block, class_codes
-from daskcoreset.core.linalg import is_narrow, one_thread, product, tiles
+from daskcoreset.core.linalg import one_thread, product, tiles
 from daskcoreset.core.moments import Scatter, merged_mean, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir, StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -127,45 +127,23 @@ class LogisticSums(NamedTuple):
 def labelled_scatter(block: Block) -> LabelledScatter:
     """Scatter and means of one block, without a sample."""
     _, labels, codes = block.coded
-    u, shape = block.weights, (len(labels), block.points.shape[1])
-    if is_narrow(block.points):
-        from daskcoreset.core import gaps_numba as loops
-
-        masses, means = np.zeros(len(labels)), np.zeros(shape)
-        mean, matrix = np.zeros(shape[1]), np.zeros((shape[1], shape[1]))
-        weight = loops.class_scatter(block.points, u, codes, masses, means, mean, matrix)
-    else:
-        weight, mean, matrix = _scatter_in_pieces(block)
-        masses, means = _class_means(block)
+    points: Any = block.points
+    u, whole = block.weights, moments_of(points, block.weights)
+    d = len(whole.mean)
+    # Sums of gaps from the mean: neither an offset of all rows costs digits, nor light rows.
+    matrix, shift, masses = np.zeros((d, d)), np.zeros((len(labels), d)), np.zeros(len(labels))
+    for rows, gaps in gaps_of(points, u, whole.mean):
+        of_class = (codes[rows] == np.arange(len(labels))[:, np.newaxis]) * u[rows]
+        masses += of_class.sum(axis=1)
+        shift += product(of_class, gaps)
+        matrix += product((gaps * u[rows, np.newaxis]).T, gaps)
+    means = whole.mean + shift / np.where(masses > 0.0, masses, 1.0)[:, np.newaxis]
     counts, _ = block.class_totals
     classes = {
         labels[code].item(): ClassMean(int(counts[code]), float(masses[code]), means[code])
         for code in np.flatnonzero(counts)
     }
-    return LabelledScatter(weight, mean, matrix, classes, {})
-
-
-def _scatter_in_pieces(block: Block) -> tuple[float, FloatArray, FloatArray]:
-    """Weight, mean and scatter by products of pieces of the rows."""
-    points: Any = block.points
-    u, whole = block.weights, moments_of(points, block.weights)
-    d = len(whole.mean)
-    matrix = np.zeros((d, d))
-    for rows, gaps in gaps_of(points, u, whole.mean):
-        matrix += product((gaps * u[rows, np.newaxis]).T, gaps)
-    return whole.weight, whole.mean, matrix
-
-
-def _class_means(block: Block) -> tuple[FloatArray, FloatArray]:
-    """Weights and means of the classes, of rows gathered by class."""
-    points: Any = block.points
-    _, labels, codes = block.coded
-    of_classes = []
-    for code in range(len(labels)):
-        members = np.flatnonzero((codes == code) & (block.weights > 0.0))
-        of_classes.append(moments_of(points[members], block.weights[members]))
-    masses = np.array([part.weight for part in of_classes])
-    return masses, np.array([part.mean for part in of_classes])
+    return LabelledScatter(whole.weight, whole.mean, matrix, classes, {})
 
 
 def merge_means(first: ClassMean, second: ClassMean) -> ClassMean:
@@ -232,12 +210,6 @@ def logistic_terms(
 
 def _products(block: Block, pilot: LogisticPilot) -> FloatArray:
     """Products of rows, without `origin`, and the coefficients of every problem."""
-    if is_narrow(block.points):
-        from daskcoreset.core import gaps_numba as loops
-
-        none, origin = np.empty((len(pilot.origin), 0)), pilot.origin
-        found = loops.lengths_and_products(block.points, block.weights, origin, none, pilot.coef)
-        return found[1]
     out = np.empty((len(block), len(pilot.coef)))
     for rows, tile in gaps_of(block.points, block.weights, pilot.origin):
         out[rows] = product(tile, np.ascontiguousarray(pilot.coef.T))
@@ -312,13 +284,8 @@ def logistic_sums(
     u, d = block.weights, len(pilot.origin)
     pulls = u[:, np.newaxis] * terms.pulls
     slopes = np.zeros((len(pilot.coef), d))
-    if is_narrow(block.points):
-        from daskcoreset.core import gaps_numba as loops
-
-        loops.sum_gaps(block.points, u, pilot.origin, pulls, slopes)
-    else:
-        for rows, tile in gaps_of(block.points, u, pilot.origin):
-            slopes += product(np.ascontiguousarray(pulls[rows].T), tile)
+    for rows, tile in gaps_of(block.points, u, pilot.origin):
+        slopes += product(np.ascontiguousarray(pulls[rows].T), tile)
     slopes = np.column_stack([slopes, pulls.sum(axis=0)])
     return LogisticSums(pilot, np.einsum("i,ip->p", u, terms.losses), slopes, totals)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import attrgetter
@@ -13,12 +13,16 @@ import numpy as np
 
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import dense_rows, one_thread, read_only, unit_rows
+from daskcoreset.core.linalg import (
+    dense_rows,
+    one_thread,
+    read_only,
+    row_tiles,
+    squared_distances,
+    unit_rows,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
-
-# Numbers of sparse rows spread out at a time: 1 MiB.
-_TILE_NUMBERS = 2**17
 
 # A rough solution is all that scores need; cost falls little after a few steps.
 _LLOYD_STEPS = 10
@@ -131,12 +135,19 @@ def plus_plus(  # noqa: PLR0917 - all of them are always given
     `labels` and `distances` are those by the first `n_earlier` centers. Without any, infinite. They
     follow the rows that are returned. Fewer than `coins` once no row has a distance left.
     """
-    from daskcoreset.solvers import kmeans_numba as loops
-
-    rows: IndexArray = loops.kmeans_plus_plus(
-        read_only(points), weights, coins, n_earlier, labels, distances
-    )
-    return rows
+    rows: list[int] = []
+    for label, coin in enumerate(coins, n_earlier):
+        running = np.cumsum(costs_of(weights, distances) if label else weights)
+        if not running[-1] > 0.0:  # every row is a center already
+            break
+        # Below the sum whatever the rounding, so that the search ends on a row with a share.
+        point = min(coin * running[-1], np.nextafter(running[-1], 0.0))
+        rows.append(int(running.searchsorted(point, side="right")))
+        squares = squared_distances(points, points[rows[-1]].astype(np.float64))
+        is_nearer = squares < distances
+        labels[is_nearer] = label
+        np.minimum(squares, distances, out=distances)
+    return np.array(rows, dtype=np.int64)
 
 
 def assign(points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -164,9 +175,10 @@ def approach(
     """Assign rows to new centers, numbered from `first`, where these are nearer."""
     from daskcoreset.solvers import kmeans_numba as loops
 
-    centers = np.ascontiguousarray(centers)
-    for rows, tile in _tiles(points):
-        loops.nearest_center(tile, centers, first, labels[rows], distances[rows])
+    centers = read_only(np.ascontiguousarray(centers, np.float64))
+    room = np.empty((centers.shape[1] + 1, loops.ROWS))
+    for rows, tile in row_tiles(points, np.float64):
+        loops.nearest_center(tile, centers, first, room, labels[rows], distances[rows])
 
 
 def own_distances(
@@ -179,7 +191,8 @@ def own_distances(
     from daskcoreset.solvers import kmeans_numba as loops
 
     distances = np.empty(len(labels)) if out is None else out
-    for rows, tile in _tiles(points):
+    centers = read_only(np.ascontiguousarray(centers, np.float64))
+    for rows, tile in row_tiles(points, np.float64):
         loops.own_distances(tile, labels[rows], centers, distances[rows])
     return distances
 
@@ -239,15 +252,6 @@ def merge_clusters(cells: Clusters, n_clusters: int, rng: np.random.Generator) -
     )
 
 
-def _tiles(points: Points) -> Iterator[tuple[slice, AnyArray]]:
-    """All rows at once, or sparse ones spread out a few at a time."""
-    n, d = points.shape
-    step = n if isinstance(points, np.ndarray) else max(1, _TILE_NUMBERS // max(1, d))
-    for start in range(0, n, max(1, step)):
-        rows = slice(start, start + step)
-        yield rows, read_only(dense_rows(points[rows]))
-
-
 def cells_of(
     points: Points,
     weights: FloatArray,
@@ -265,13 +269,12 @@ def cells_of(
     totals, shift = np.zeros(k), np.zeros(centers.shape)
     if not k:  # no row has a weight
         return Partition(Clusters(centers, totals, totals), labels, np.zeros(len(labels)))
-    for rows, tile in _tiles(points):
-        loops.cell_means(tile, weights[rows], labels[rows], centers, totals, shift)
+    for rows, tile in row_tiles(points, np.float64):
+        loops.cell_means(tile, weights[rows], labels[rows], read_only(centers), totals, shift)
     used = totals > 0
     centers[used] += shift[used] / totals[used, np.newaxis]
     distances = own_distances(points, labels, centers, out)
-    costs = np.zeros(k)
-    loops.cell_costs(weights, labels, distances, costs)
+    costs = np.bincount(labels, costs_of(weights, distances), minlength=k)
     if not used.all():
         labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
     clusters = Clusters(centers[used], totals[used], costs[used])
@@ -469,17 +472,18 @@ def hartigan(
     start = cost = float(weights @ distances)
     counts = np.bincount(labels, minlength=k)
     moved, mass = _means(points, weights, labels, centers)
+    columns, squares = np.ascontiguousarray(moved.T), np.empty(k)
     n_iter = 0
     while n_iter < max_iter:
         check_time("clusters were being fitted", "pass a smaller size")
-        n_moved, gain = loops.move_rows(points, weights, labels, moved, mass, counts)
+        n_moved, gain = loops.move_rows(points, weights, labels, columns, mass, counts, squares)
         if not n_moved:
             break
         n_iter += 1
         cost -= gain
         if gain <= tol * cost:
             break
-    moved, _ = _means(points, weights, labels, moved)
+    moved, _ = _means(points, weights, labels, np.ascontiguousarray(columns.T))
     # If rounding is all that is left to gain, centers stay as they are.
     better = float(weights @ own_distances(points, labels, moved)) < start
     return (moved, n_iter) if better else (centers, 0)
@@ -492,7 +496,7 @@ def _means(
     from daskcoreset.solvers import kmeans_numba as loops
 
     mass, shift = np.zeros(len(centers)), np.zeros(centers.shape)
-    loops.cell_means(points, weights, labels, centers, mass, shift)
+    loops.cell_means(points, weights, labels, read_only(centers), mass, shift)
     used = mass > 0.0
     moved = centers.copy()
     moved[used] += shift[used] / mass[used, np.newaxis]

@@ -1,4 +1,4 @@
-"""Terms of logistic coresets: compiled loops, products of pieces and sparse rows agree."""
+"""Terms of logistic coresets: dense and sparse rows agree."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from daskcoreset import Logistic
-from daskcoreset.core import linalg
 from daskcoreset.core.block import Block
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities.logistic_pilot import (
@@ -50,11 +49,9 @@ def values_of(found: Any) -> list[FloatArray]:
     return [np.array([found.weight]), found.mean, found.matrix, np.array(of_classes)]
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(labelled_rows(), st.booleans())
-def test_terms__of_loops_of_pieces_and_of_sparse_rows(
-    monkeypatch: pytest.MonkeyPatch, rows: Rows, intercept: bool
-) -> None:
+def test_terms__of_dense_and_of_sparse_rows(rows: Rows, intercept: bool) -> None:
     points, u, y = rows
     method, found = Logistic(intercept=intercept), []
     sparse: Any = sp.csr_array(points)
@@ -62,8 +59,7 @@ def test_terms__of_loops_of_pieces_and_of_sparse_rows(
         method.block_summary(Block(points, u, y), None, np.random.default_rng(0)),
         None,  # type: ignore[arg-type] # which is not asked
     )
-    for narrow, rows_of_form in [(64, points), (0, points), (64, sparse)]:
-        monkeypatch.setattr(linalg, "_NARROW", narrow)
+    for rows_of_form in (points, sparse):
         block = Block(rows_of_form, u, y)
         sums, scores = method.proposal(block, pilot, np.random.default_rng(0))
         found.append([*values_of(labelled_scatter(block)), *values_of(sums), scores])

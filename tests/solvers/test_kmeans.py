@@ -16,11 +16,11 @@ from daskcoreset.solvers.kmeans import (
     lloyd_step,
     nearest,
     nearest_labels,
+    plus_plus,
     rough_kmeans,
     seed_cells,
     solve,
 )
-from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:
@@ -72,7 +72,7 @@ def test_seed_cells__draws_by_squared_distance() -> None:
     for seed in range(n_seeds):
         labels, distances = np.zeros(4, dtype=np.int64), np.full(4, np.inf)
         coins = np.random.default_rng(seed).random(2)
-        first, second = kmeans_plus_plus(points, weights, coins, 0, labels, distances)
+        first, second = plus_plus(points, weights, coins, labels, distances)
         counts[first, second] += 1
     for first in range(4):
         mass = weights * ((points - points[first]) ** 2).ravel()
@@ -122,7 +122,7 @@ def test_cluster__finds_separate_blobs() -> None:
 def test_nearest__agrees_with_plain_numpy(
     threads: bool, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
+    monkeypatch.setattr("daskcoreset.core.linalg._TILE_NUMBERS", 256)
     X = np.random.default_rng(0).normal(size=(1000, 3))
     centers = X[:7].copy()
     rows: Any = sp.csr_array(X) if sparse else X

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import ROW_SUMS, jit
+from daskcoreset.core.jit_numba import jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
-@jit(ROW_SUMS)
+@jit
 def open_cells(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray, start: int, limit: float, centers: FloatArray, count: int, rows: IndexArray
 ) -> tuple[int, int]:  # pragma: no cover - runs compiled

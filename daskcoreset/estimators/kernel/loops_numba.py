@@ -6,15 +6,16 @@ takes half a second.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import ROW_SUMS, jit
+from daskcoreset.core.jit_numba import jit
 from daskcoreset.core.typing import FloatArray, IndexArray
 
 
-@jit(ROW_SUMS)
+@partial(jit, forceinline=True)  # else its machine code may differ when it comes from a cache
 def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compiled
     """Return the derivative of a loss; `shape` is (low, high, scale, mu, linear)."""
     if shape[4] > 0.0:
@@ -26,7 +27,7 @@ def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compi
     return 0.0
 
 
-@jit(ROW_SUMS)
+@jit
 def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
     values: FloatArray,
     cells: IndexArray,
@@ -72,7 +73,7 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
                 image[j] *= factor
 
 
-@jit(ROW_SUMS)
+@jit
 def average(  # noqa: C901, PLR0917 - numba takes arguments by position; one loop an array
     values: FloatArray,
     cells: IndexArray,
@@ -120,7 +121,7 @@ def average(  # noqa: C901, PLR0917 - numba takes arguments by position; one loo
                 total[j] += beta[j]
 
 
-@jit(ROW_SUMS)
+@jit
 def sweep_dual(  # noqa: PLR0917 - numba takes arguments by position
     gram: FloatArray,
     signs: FloatArray,
