@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +67,14 @@ class WeightedPoints:
 
     def __post_init__(self) -> None:
         points = _read_points(self.points)
-        _check_finite(points)
         m = points.shape[0]
         checked = {
             "points": points,
             "weights": _read_weights(self.weights, m),
             "indices": _read_indices(self.indices, m),
-            "labels": None if self.labels is None else _read_labels(self.labels, m),
+            "labels": None
+            if self.labels is None
+            else _read_only(_vector("labels", self.labels, m)),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -259,20 +260,20 @@ def _read_points(value: Any) -> Points:
         if sp.issparse(value):
             return _read_sparse(sp.csr_array(value))
     points = _as_array("points", value)
-    _check_float("points", points)
     if points.ndim != 2:
         raise InvalidInputError(
             f"points has shape {points.shape}",
             argument="points",
             remedy="pass a matrix of shape (m, d)",
         )
+    _check_finite(points)
     return _read_only(points)
 
 
 def _read_sparse(value: sp.csr_array) -> sp.csr_array:
-    _check_float("points", value)
     # A new shell around the same arrays: what follows must not touch the caller's.
-    points = type(value)((value.data, value.indices, value.indptr), shape=value.shape)
+    parts = (_as_array("points", value.data), value.indices, value.indptr)
+    points = type(value)(parts, shape=value.shape)
     try:
         points.check_format(full_check=True)
     except ValueError as error:
@@ -283,28 +284,14 @@ def _read_sparse(value: sp.csr_array) -> sp.csr_array:
         # Done here because scipy and scikit-learn do it in place, which read-only arrays refuse.
         points = points.copy()
         points.sum_duplicates()
-    points.data = _read_only(points.data)
-    points.indices = _read_only(points.indices)
-    points.indptr = _read_only(points.indptr)
+    _check_finite(points)
+    for name in ("data", "indices", "indptr"):
+        setattr(points, name, _read_only(getattr(points, name)))
     return points
 
 
-def _check_float(name: str, value: AnyArray | sp.csr_array) -> None:
-    if value.dtype not in (np.float32, np.float64):
-        raise InvalidTypeError(
-            f"{name} has dtype {value.dtype}",
-            argument=name,
-            remedy="convert it to float32 or float64",
-        )
-
-
 def _read_weights(value: Any, m: int) -> FloatArray:
-    weights = _vector("weights", value, m)
-    if weights.dtype.kind not in "iuf":
-        raise InvalidTypeError(
-            f"weights has dtype {weights.dtype}", argument="weights", remedy="pass numbers"
-        )
-    weights = weights.astype(np.float64, copy=False)
+    weights = _vector("weights", value, m).astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         total = weights.sum()
         fine = np.isfinite(total) and weights.min(initial=0.0) >= 0.0
@@ -320,34 +307,12 @@ def _read_weights(value: Any, m: int) -> FloatArray:
 
 
 def _read_indices(value: Any, m: int) -> IndexArray:
-    indices = _vector("indices", value, m)
-    if indices.dtype.kind not in "iu" or not np.can_cast(indices.dtype, np.int64):
-        raise InvalidTypeError(
-            f"indices has dtype {indices.dtype}", argument="indices", remedy="convert it to int64"
-        )
+    indices = _vector("indices", value, m).astype(np.int64, copy=False)
     if indices.min(initial=0) < 0:
         raise InvalidInputError(
             f"indices holds {indices.min()}", argument="indices", remedy="pass numbers from 0 on"
         )
-    return _read_only(indices.astype(np.int64, copy=False))
-
-
-def _read_labels(value: Any, m: int) -> AnyArray:
-    labels = _vector("labels", value, m)
-    dtype = labels.dtype
-    if dtype.kind not in "biufUT" or (dtype.itemsize > 8 and dtype.kind == "f"):
-        raise InvalidTypeError(
-            f"labels has dtype {dtype}",
-            argument="labels",
-            remedy="convert it to numbers or, with .astype(str), to text",
-        )
-    if hasattr(dtype, "na_object"):
-        raise InvalidTypeError(
-            "labels may hold missing strings",
-            argument="labels",
-            remedy="fill them and convert them with .astype(str)",
-        )
-    return _read_only(labels)
+    return _read_only(indices)
 
 
 def _check_finite(points: Any) -> None:
@@ -379,7 +344,23 @@ def _vector(name: str, value: Any, m: int) -> AnyArray:
     return array
 
 
+# The dtypes that arrays may have: a test, and how others are converted.
+_DTYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "points": (lambda dtype: dtype in (np.float32, np.float64), "to float32 or float64"),
+    "weights": (lambda dtype: dtype.kind in "iuf", "to float64"),
+    "indices": (lambda dtype: dtype.kind in "iu" and np.can_cast(dtype, np.int64), "to int64"),
+    "labels": (
+        lambda dtype: (
+            (dtype.kind in "biuUT" or dtype in (np.float16, np.float32, np.float64))
+            and not hasattr(dtype, "na_object")
+        ),
+        "to numbers or, with .astype(str), to text",
+    ),
+}
+
+
 def _as_array(name: str, value: Any) -> AnyArray:
+    """Return an argument as an array of one of its dtypes."""
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidTypeError(
             f"{name} is a masked array", argument=name, remedy="fill or drop what is masked"
@@ -392,7 +373,13 @@ def _as_array(name: str, value: Any) -> AnyArray:
             argument=name,
             remedy="pass an array",
         ) from error
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    fits, form = _DTYPES[name]
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if not fits(array.dtype):
+        raise InvalidTypeError(
+            f"{name} has dtype {array.dtype}", argument=name, remedy=f"convert it {form}"
+        )
+    return array
 
 
 def _read_only(array: AnyArray) -> AnyArray:
