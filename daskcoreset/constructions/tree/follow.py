@@ -18,14 +18,11 @@ from typing import TypeAlias
 
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.leaves import (
-    ROW_BITS,
     Leaf,
     LeafRows,
     LeafTable,
-    check_numbers,
-    content_digest,
-    number_of,
     read_leaf,
+    stored_leaf,
 )
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
@@ -210,25 +207,14 @@ class _Edit:
     def put(self, part: Part, read: LeafRows) -> None:
         """Add or change the leaf of a part."""
         self.check(read.schema)
-        known = self.schema and self.schema.followed_by(read.schema)
-        points, self.schema = (known or read.schema).fit(read.points)
-        old = self.leaves.get(part.name)
-        uid = self.next_uid if old is None else old.uid
-        self.next_uid += old is None
-        check_numbers(uid, read.rows)
-        leaf = Leaf(
-            part.name,
-            read.rows,
-            part.time,
-            read.weight,
-            read.n_dropped,
-            uid=uid,
-            content=content_digest(part.name, points),
-        )
+        known = self.leaves.get(part.name)
+        leaf = known or Leaf(part.name, 0, part.time, 0.0, uid=self.next_uid)
+        self.next_uid += known is None
+        leaf, points, self.schema = stored_leaf(leaf, read, self.schema)
         self.leaves[part.name], self.stamps[part.name] = leaf, part.stamp
         self.rows, self.nbytes = self.rows + read.rows, self.nbytes + read.nbytes
         if leaf.node not in self.manifest.nodes:
-            self.made[leaf.node] = replace(points, indices=points.indices + (uid << ROW_BITS))
+            self.made[leaf.node] = points
             self.held += sum(array.nbytes for array in to_arrays(points)[0].values())
 
     def commit(self, commit: Commit, record: SourceRecord, names: Iterable[str]) -> None:
@@ -255,7 +241,7 @@ def _read(
 
     def read(part: Part) -> LeafRows:
         with _naming(part.name):
-            return read_leaf(part.data(), settings, (number_of(part.name), 0), check)
+            return read_leaf(part.data(), settings, part.name, check)
 
     n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
     with ThreadPoolExecutor(n_threads, "coreset-view") as pool:

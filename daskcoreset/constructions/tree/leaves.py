@@ -357,7 +357,7 @@ class LeafRows(NamedTuple):
 def read_leaf(
     data: tuple[Any, Any, Any],
     settings: Settings,
-    address: tuple[int, int],
+    name: str,
     check: Callable[[RowSchema], object],
     *,
     unit_length: bool = False,
@@ -371,8 +371,8 @@ def read_leaf(
         X, y and sample_weight.
     settings : Settings
         Settings of the tree.
-    address : (int, int)
-        Address of the leaf's random numbers.
+    name : str
+        Name of the leaf, which addresses its random numbers.
     check : callable
         Refuses rows of another schema, before they are read.
     unit_length : bool, default=False
@@ -385,7 +385,8 @@ def read_leaf(
         blocks = blocks.by("cosine")
     schema = replace(RowSchema.of(blocks, None), keys=blocks.keys)
     check(schema)
-    rng = stream(settings.seed, Stage.TREE_LEAVES, *address)
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
+    rng = stream(settings.seed, Stage.TREE_LEAVES, int.from_bytes(digest), 0)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
     results = TreeJob(blocks, leaf_settings, settings.split_every, part=True).root(progress)
     node = results.value
@@ -396,23 +397,6 @@ def read_leaf(
         results.n_rows - results.n_kept,
         node.weight,
         blocks.stored_bytes or 0,
-    )
-
-
-def check_numbers(uid: int, rows: int) -> None:
-    """Check that the rows of a leaf can be numbered."""
-    if rows >> ROW_BITS or uid >> (63 - ROW_BITS):
-        raise InvalidInputError(
-            f"leaf {uid} with {rows} rows is more than a tree can number",
-            argument="leaf",
-            remedy="split it into several leaves, or start another tree",
-        )
-
-
-def number_of(name: str) -> int:
-    """Return the number that addresses the random numbers of a leaf by its name."""
-    return int.from_bytes(
-        hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
     )
 
 
@@ -433,3 +417,31 @@ def content_digest(name: str, points: WeightedPoints) -> str:
         digest.update(repr((key, little.dtype.str, little.shape)).encode())
         digest.update(little.tobytes())
     return digest.hexdigest()
+
+
+def stored_leaf(
+    leaf: Leaf, read: LeafRows, known: RowSchema | None
+) -> tuple[Leaf, WeightedPoints, RowSchema]:
+    """Return a leaf with the rows that were read, its node, and the schema of the tree then.
+
+    Raises
+    ------
+    InvalidInputError
+        The rows do not fit the others, or are too many to be numbered.
+    """
+    if read.rows >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
+        raise InvalidInputError(
+            f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number",
+            argument="leaf",
+            remedy="split it into several leaves, or start another tree",
+        )
+    schema = read.schema if known is None else known.followed_by(read.schema)
+    points, schema = schema.fit(read.points)
+    leaf = replace(
+        leaf,
+        rows=read.rows,
+        weight=read.weight,
+        n_dropped=read.n_dropped,
+        content=content_digest(leaf.name, points),
+    )
+    return leaf, replace(points, indices=points.indices + (leaf.uid << ROW_BITS)), schema

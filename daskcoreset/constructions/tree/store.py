@@ -21,10 +21,8 @@ from daskcoreset.constructions.tree.leaves import (
     ROW_BITS,
     Leaf,
     LeafTable,
-    check_numbers,
-    content_digest,
-    number_of,
     read_leaf,
+    stored_leaf,
 )
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.place import Kept, Place, Root, place_at, version_of
@@ -639,22 +637,12 @@ class CoresetTree:
         read = read_leaf(
             data,
             settings,
-            (number_of(leaf.name), 0),
+            leaf.name,
             check,
             unit_length=manifest.schema is not None and manifest.schema.unit_length,
             progress=progress,
         )
-        check_numbers(leaf.uid, read.rows)
-        known = manifest.schema and manifest.schema.followed_by(read.schema)
-        points, schema = (known or read.schema).fit(read.points)
-        leaf = replace(
-            leaf,
-            rows=read.rows,
-            weight=read.weight,
-            n_dropped=read.n_dropped,
-            content=content_digest(leaf.name, points),
-        )
-        points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
+        leaf, points, schema = stored_leaf(leaf, read, manifest.schema)
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
         uid = max(manifest.next_uid, leaf.uid + 1)
         changed = replace(manifest, leaves=leaves, next_uid=uid, schema=schema)
