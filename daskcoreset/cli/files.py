@@ -18,7 +18,7 @@ from daskcoreset.execution.progress import count_reads
 from daskcoreset.execution.threads import threads_here
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.arrays import RowArray
-from daskcoreset.inputs.opening import open_all
+from daskcoreset.inputs.open import open_all
 from daskcoreset.storage.atomic import new_file, new_store
 from daskcoreset.storage.group import HEADER
 from daskcoreset.storage.locations import (

@@ -30,7 +30,7 @@ from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import is_arrow_table
-from daskcoreset.inputs.opening import OpenedData, is_sparse, open_all
+from daskcoreset.inputs.open import OpenedData, is_sparse, open_all
 from daskcoreset.inputs.options import ReadOptions, is_path, select_features
 from daskcoreset.storage.locations import clean_url
 

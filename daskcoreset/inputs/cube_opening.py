@@ -79,7 +79,7 @@ class OpenedCube(NamedTuple):
     stored_bytes, memory_bytes : int
         Bytes of all parts, and of those in the memory of this process.
     text_labels : bool or None
-        As of `daskcoreset.inputs.opening.OpenedData`.
+        As of `daskcoreset.inputs.open.OpenedData`.
     columns : tuple of str or None
     name : str or None
     """

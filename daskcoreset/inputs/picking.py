@@ -12,9 +12,8 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.arrays import RowArray
-from daskcoreset.inputs.containers import opened_container
 from daskcoreset.inputs.cubes import dims_of_cube
-from daskcoreset.inputs.opening import open_all
+from daskcoreset.inputs.open import open_all, open_container
 from daskcoreset.inputs.options import ReadOptions, check_columns, select_columns
 from daskcoreset.inputs.parquet import ArrowTable
 
@@ -57,7 +56,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
         _check(indices, len(data))
         return select_columns(data, options.columns, ()).iloc[indices]
     with ExitStack() as stack:
-        container = opened_container(data, stack, options)
+        container = open_container(data, "X", stack, options)
         if isinstance(container, ArrowTable):
             return _of_table(container, indices, options.columns)
     part = open_all(X, None, None).X

@@ -29,14 +29,13 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.inputs.arrays import RowArray
-from daskcoreset.inputs.containers import is_web_store
 from daskcoreset.inputs.filesystems import (
     Place,
     clear_errors,
     is_glob,
     read_clearly,
 )
-from daskcoreset.inputs.opening import open_all
+from daskcoreset.inputs.open import is_web_store, open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.sources import import_reader
