@@ -24,6 +24,7 @@ from daskcoreset.storage.locations import (
     clean_url,
     filesystem,
     is_file_url,
+    is_remote,
     reason,
     remedy_for,
 )
@@ -83,7 +84,7 @@ class Place:
             return None
         except Exception as error:
             # Each further request to a silent server would wait as long.
-            if self.is_local or remedy_for(error, remote=True) == SILENT:
+            if self.is_local or remedy_for(error, self.url) == SILENT:
                 raise
             return None  # what may be read need not be listed
 
@@ -259,7 +260,7 @@ def _unreadable(name: str, url: str, kind: str, error: Exception) -> CoresetErro
             argument=name,
             remedy="install it",
         )
-    remedy = _missing_codec(error) or remedy_for(error, remote=_is_remote(url))
+    remedy = _missing_codec(error) or remedy_for(error, url)
     if remedy is None:
         inside = {entry.name for entry in _entries(url)}
         if inside >= {"snapshots", "manifests", "refs"}:
@@ -333,22 +334,16 @@ def read_clearly(what: Callable[[], str], read: Callable[[], T], *urls: str) -> 
 
 def read_error(where: str, error: Exception, *urls: str) -> StoreError:
     """Return the error of rows that cannot be read: what is damaged, or not to be reached."""
-    remote = _is_remote(where, *urls)
-    remedy = _missing_codec(error) or remedy_for(error, remote=remote)
+    remedy = _missing_codec(error) or remedy_for(error, where, *urls)
     place, kind = "", StoreError
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         place, kind = f" on {here()}", MissingPathError
-        if not remote:
+        if not is_remote(where, *urls):
             remedy = "make the file visible to every worker, by the same path"
     return kind(
         f"{where} cannot be read{place} ({reason(error)})",
         remedy=remedy or "restore it from a copy, or write it anew",
     )
-
-
-def _is_remote(*texts: str) -> bool:
-    """Whether one of some texts holds a URL that is not of this machine."""
-    return any("://" in text.replace("file://", "") for text in texts)
 
 
 # --- what a place held when it was opened -----------------------------------------------------

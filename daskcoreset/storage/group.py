@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
@@ -28,8 +28,8 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.storage.atomic import find_previous, new_store
 from daskcoreset.storage.locations import (
-    CHECK_URL,
     Location,
+    is_remote,
     location_name,
     reason,
     remedy_for,
@@ -156,33 +156,48 @@ def write_group(
     """
     contents = contents.checked()
     check_flag("overwrite", overwrite)
-    in_time(
-        lambda: _write(zarr_store(store, storage_options), contents, overwrite=overwrite),
-        lambda: f"{location_name(store)} has not answered",
-        NO_ANSWER,
-    )
+    name = location_name(store)
+
+    def write() -> None:
+        _write(zarr_store(store, storage_options), contents, overwrite=overwrite)
+
+    with _clear_errors(name, "written", "check the place, storage_options and the network"):
+        in_time(write, lambda: f"{name} has not answered", NO_ANSWER)
 
 
 def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> None:
     if place.read_only or not place.store.supports_deletes:
         raise InvalidInputError(
-            f"store {store_name(place)} is read-only or cannot delete",
+            f"store {_name(place)} is read-only or cannot delete",
             remedy="write to a directory and copy that",
         )
     path = _path_of(place)
-    with _clear_errors(path or store_name(place), "written", remote=path is None):
-        if path is not None and not path.exists() and (before := find_previous(path)):
-            before.rename(path)  # the writer that moved it away was killed
-        replaced = _replaceable(place, contents.kind, overwrite=overwrite)
-        if path is None:
-            _clear_away(place, contents, replaced)
-            fill_group(place, contents)
-            return
-        # Asked before the work and after it: something may have appeared meanwhile.
-        with new_store(
-            path, lambda: bool(_replaceable(place, contents.kind, overwrite=overwrite))
-        ) as scratch:
-            fill_group(scratch, contents)
+    if path is not None and not path.exists() and (before := find_previous(path)):
+        before.rename(path)  # the writer that moved it away was killed
+    replaced = _replaceable(place, contents.kind, overwrite=overwrite)
+    if path is None:
+        _clear_away(place, contents, replaced)
+        fill_group(place, contents)
+        return
+    # Asked before the work and again after it.
+    again = partial(_replaceable, place, contents.kind, overwrite=overwrite)
+    with new_store(path, lambda: bool(again())) as scratch:
+        fill_group(scratch, contents)
+
+
+@contextmanager
+def _clear_errors(name: str, done: str, remedy: str) -> Iterator[None]:
+    """Turn the errors of disks, servers and codecs into a `StoreError` that names the place."""
+    try:
+        yield
+    except CoresetError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever they raise
+        raise StoreError(
+            f"{name} could not be {done} ({reason(error)})",
+            argument=name,
+            remedy=remedy_for(error, name) or remedy,
+        ) from (None if is_remote(name) else error)  # which may show a password
 
 
 def _path_of(place: StorePath) -> Path | None:
@@ -193,21 +208,8 @@ def _path_of(place: StorePath) -> Path | None:
     return (store.root / place.path).resolve() if isinstance(store, LocalStore) else None
 
 
-@contextmanager
-def _clear_errors(name: Any, done: str, *, remote: bool) -> Iterator[None]:
-    """Turn errors of disks and servers into a `StoreError` that names the place."""
-    try:
-        yield
-    except CoresetError:
-        raise
-    except Exception as error:
-        if not (remote or isinstance(error, OSError)):
-            raise
-        raise StoreError(
-            f"{name} could not be {done} ({reason(error)})",
-            argument=str(name),
-            remedy=remedy_for(error, remote=remote) or (CHECK_URL if remote else "check the path"),
-        ) from None  # the cause may show a URL with its password
+def _name(place: StorePath) -> str:
+    return str(_path_of(place) or store_name(place))
 
 
 def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
@@ -217,12 +219,8 @@ def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
     async def listed() -> set[str]:  # obstore begins a list only while a loop runs
         return {entry async for entry in place.store.list_dir(place.path)}
 
-    path = _path_of(place)
-    name = path or store_name(place)
-    if path is not None and path.exists() and not path.is_dir():
-        raise StoreError(f"{name} is a file", remedy="choose another path")
-    entries = set() if path and not path.exists() else sync(listed())
-    if not entries:
+    name = _name(place)
+    if not (entries := sync(listed())):
         return set()
     header: Any = None
     try:
@@ -267,11 +265,11 @@ def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
     target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
     group = _claimed(target, contents)
     for name, array in contents.arrays.items():
-        check_time(f"{store_name(target)} was being written", NO_ANSWER)
+        check_time(f"{_name(target)} was being written", NO_ANSWER)
         _write_array(group, name, array, contents.dims[name])
     for name, inner in contents.groups.items():
         fill_group(target / name, inner)
-    check_time(f"{store_name(target)} was being written", NO_ANSWER)
+    check_time(f"{_name(target)} was being written", NO_ANSWER)
     header = {**contents.header, "digest": contents.digest}
     group.attrs.put({**contents.attributes, HEADER: header})
 
@@ -288,7 +286,7 @@ def _claimed(place: StorePath, contents: GroupContents) -> zarr.Group:
     made = _open(place, "r+")
     if made.attrs.asdict().get(HEADER) != header:
         raise StoreError(
-            f"{store_name(place)} exists: another writer was first", remedy="choose another path"
+            f"{_name(place)} exists: another writer was first", remedy="choose another path"
         )
     return made
 
@@ -330,15 +328,17 @@ def read_group(
     storage_options: Mapping[str, Any] | None = None,
 ) -> GroupContents:
     """Read a group of a kind that `write_group` wrote, and check every bit of it."""
+    name = location_name(store)
 
     def read() -> GroupContents:
         place = zarr_store(store, storage_options)
         path = _path_of(place)
         if path is not None:
             return read_folder(path, kind=kind, schema_version=schema_version)
-        return read_contents(place, store_name(place), kind, schema_version)
+        return read_contents(place, name, kind, schema_version)
 
-    return in_time(read, lambda: f"{location_name(store)} has not answered", NO_ANSWER)
+    with _clear_errors(name, "opened", "check the place, storage_options and the network"):
+        return in_time(read, lambda: f"{name} has not answered", NO_ANSWER)
 
 
 def read_folder(path: Path, *, kind: str, schema_version: int) -> GroupContents:
@@ -355,27 +355,13 @@ def read_contents(
     place: StorePath, where: str, kind: str | None, schema_version: int
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
-    from zarr.errors import ContainsArrayError
-
-    try:
-        return _read(place, where, kind, schema_version)
-    except CoresetError:
-        raise
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingPathError(
-            f"there is no {kind or _GROUP} at {where}", remedy="check the path"
-        ) from None
-    except ContainsArrayError as error:
-        raise StoreError(
-            f"{where} is a Zarr array, not a stored {kind}",
-            remedy="pass it as X to daskcoreset.build",
-        ) from error
-    # A damaged store makes Zarr, its codecs and the file system raise almost anything.
-    except Exception as error:  # noqa: BLE001 - as above
-        raise StoreError(
-            f"{where} cannot be read ({reason(error)})",
-            remedy=remedy_for(error, remote=_path_of(place) is None) or _FROM_A_COPY,
-        ) from None
+    with _clear_errors(where, "read", _FROM_A_COPY):
+        try:
+            return _read(place, where, kind, schema_version)
+        except (FileNotFoundError, NotADirectoryError):
+            raise MissingPathError(
+                f"there is no {kind or _GROUP} at {where}", remedy="check the path"
+            ) from None
 
 
 def _open(place: StorePath, mode: Any = "r") -> zarr.Group:

@@ -17,8 +17,6 @@ from urllib.parse import unquote, urlsplit
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
-    MissingDependencyError,
-    StoreError,
 )
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.validation import a_type, check_options
@@ -61,14 +59,11 @@ _RETRIES: dict[str, Any] = {
 }
 _CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "600s"}
 
-_CREDENTIALS = {
-    "s3": "storage_options={'key': ..., 'secret': ..., 'endpoint_url': ..., 'region': ...}, or set "
-    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
-    "gs": "storage_options={'service_account': path}, or set GOOGLE_APPLICATION_CREDENTIALS",
-    "az": "storage_options={'account_name': ..., 'account_key': ...}, or set "
-    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-    "ht": "a URL that needs no password",
-}
+CREDENTIALS = (
+    'pass storage_options with the credentials, such as {"key": ..., "secret": ..., "region": ...} '
+    'for s3, {"service_account": path} for gs, {"account_name": ..., "account_key": ...} for az, '
+    'or {"anon": True} for public data, or set those of the environment, such as AWS_ACCESS_KEY_ID'
+)
 
 
 # --- paths and URLs ----------------------------------------------------------------------
@@ -133,12 +128,6 @@ def locate(name: str, location: Any) -> Path | str:
             remedy="pass the path of a folder, as text or as a pathlib.Path",
         )
     if is_file_url(text):
-        if set("?#") & set(text):  # of a query or a fragment, which some programs leave out
-            raise InvalidInputError(
-                f"{name} is a file URL with one of the characters ? and #",
-                argument=name,
-                remedy="pass the path itself",
-            )
         text = path_of_file_url(name, text)
     elif scheme := scheme_of(text):
         if not isinstance(location, str):
@@ -233,7 +222,7 @@ def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> 
         raise InvalidInputError(
             f"{name} cannot be used as it is ({reason(error)})",
             argument=name,
-            remedy=f"pass {credentials_for(name)}",
+            remedy=CREDENTIALS,
         ) from None
     return store
 
@@ -266,11 +255,7 @@ def filesystem(
         protocol, _, path = url.partition("://")
         make: Any = FsspecStore
         return make(protocol, **_object_options(url, storage_options)), path
-    if scheme not in fsspec.available_protocols():
-        raise InvalidInputError(
-            f"{clean_url(text)!r} is a URL of an unknown protocol",
-            remedy="check what stands before ://",
-        )
+    _check_protocol(text)
     found: tuple[Any, str] = fsspec.url_to_fs(text, **(storage_options or {}))
     return found
 
@@ -317,27 +302,19 @@ def zarr_store(location: object, storage_options: Mapping[str, Any] | None = Non
     scheme = scheme_of(place)
     if scheme in OBJECT_STORES:
         return StorePath(ObjectStore(object_store(place, storage_options)))
-    try:
-        options, is_web = dict(storage_options or {}) or None, scheme in {"http", "https"}
-        return StorePath(FsspecStore.from_url(place, storage_options=options, read_only=is_web))
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"store is a URL ({scheme}) that needs a package ({error})",
-            argument="store",
-            remedy="install it",
-        ) from error
-    except ValueError as error:
+    _check_protocol(place)
+    options, is_web = dict(storage_options or {}) or None, scheme in {"http", "https"}
+    return StorePath(FsspecStore.from_url(place, storage_options=options, read_only=is_web))
+
+
+def _check_protocol(url: str) -> None:
+    import fsspec
+
+    if scheme_of(url) not in fsspec.available_protocols():
         raise InvalidInputError(
-            f"store is a URL of an unknown protocol ({scheme})",
-            argument="store",
-            remedy="check the URL",
-        ) from error
-    except Exception as error:  # noqa: BLE001 - of every file system, some of which connect at once
-        raise StoreError(
-            f"{clean_url(place)} could not be opened ({reason(error)})",
-            argument="store",
-            remedy=remedy_for(error, remote=True) or CHECK_URL,
-        ) from None
+            f"{clean_url(url)!r} is a URL of an unknown protocol",
+            remedy="check what stands before ://",
+        )
 
 
 def _object_url(url: str) -> str:
@@ -400,11 +377,6 @@ def object_store_name(store: Any) -> str:
     return clean_url(store.url) if kind == "HTTPStore" else kind
 
 
-def credentials_for(name: str) -> str:
-    """Return what to pass to get access to the URL of an object store."""
-    return _CREDENTIALS.get(name[:2], _CREDENTIALS["az"])
-
-
 def reason(error: BaseException) -> str:
     """Return the kind of an error and its first line, with clean URLs."""
     line = str(error).strip().partition("\n")[0]
@@ -416,22 +388,22 @@ _DENIED = {"PermissionError", "PermissionDeniedError", "UnauthenticatedError"}
 _OF_SILENCE = {"ConnectionError", "TimeoutError", "ClientError", "GenericError", "gaierror"}
 _NOT_FOUND = {"FileNotFoundError", "NotFoundError"}
 
-CHECK_URL = "check the URL, storage_options and the network"
 NOTHING_THERE = "nothing is there: check the path, the bucket, and the endpoint in storage_options"
 SILENT = (
     "the server does not answer: try again, and check the host, the network, and the endpoint in "
     'storage_options, such as {"endpoint_url": ...} for s3'
 )
-_NO_ACCESS = (
-    "access is denied: pass storage_options with the credentials, such as "
-    '{"key": ..., "secret": ...} for s3 or {"anon": True} for public data, or set those of the '
-    "environment, such as AWS_ACCESS_KEY_ID"
-)
 _NO_ACCESS_HERE = "access is denied: let the user who runs this process, or a worker, read it"
 
 
-def remedy_for(error: BaseException, *, remote: bool) -> str | None:
-    """Return what helps if a place is denied, silent or, behind a URL, missing. None otherwise."""
+def is_remote(*texts: str) -> bool:
+    """Whether one of some texts holds a URL that is not of this machine."""
+    return any("://" in text.replace("file://", "") for text in texts)
+
+
+def remedy_for(error: BaseException, *texts: str) -> str | None:
+    """Return what helps against an error of a file system, or None. URLs are in the texts."""
+    remote = is_remote(*texts)
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:
@@ -440,7 +412,7 @@ def remedy_for(error: BaseException, *, remote: bool) -> str | None:
     kinds = {kind.__name__ for one in chain for kind in type(one).__mro__}
     states = {getattr(one, "status", None) for one in chain}
     if kinds & _DENIED or states & {401, 403}:
-        return _NO_ACCESS if remote else _NO_ACCESS_HERE
+        return f"access is denied: {CREDENTIALS}" if remote else _NO_ACCESS_HERE
     if not remote:
         return None
     if states & {500, 502, 503, 504} or (kinds & _OF_SILENCE and 404 not in states):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import StoreError
 from daskcoreset.storage.locations import (
-    credentials_for,
+    CREDENTIALS,
     reason,
 )
 
@@ -74,9 +74,7 @@ def clear_errors(name: str, done: str) -> Iterator[None]:
         no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
         if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
             found = "no credentials were found" if no_keys else "access was refused"
-            raise RefusedError(
-                f"{name}: {found}", argument=name, remedy=f"pass {credentials_for(name)}"
-            ) from None
+            raise RefusedError(f"{name}: {found}", argument=name, remedy=CREDENTIALS) from None
         if absent or "NoSuchBucket" in text:
             raise RefusedError(
                 f"{name} could not be {done}: there is no such bucket",

@@ -250,10 +250,10 @@ def test_groups__errors_of_other_file_systems() -> None:
     closed = "ftp://me:some-password@127.0.0.1:1/s"
     for url in (closed, f"simplecache::{closed}"):
         for use in (write, read):
-            with pytest.raises(StoreError, match="could not be opened") as found:
+            with pytest.raises(StoreError, match="could not be") as found:
                 use(url)
             assert "some-password" not in str(found.value)
-    with pytest.raises(StoreError, match=r"could not be written .*; check the URL"):
+    with pytest.raises(StoreError, match="could not be written"):
         write("data:///s")
 
 
