@@ -27,10 +27,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.acceptance.tools.disk import Connection, Disk
 from tests.acceptance.tools.histories import RemoteTreeHistory, StreamHistory, TreeHistory
+from tests.tools.light_groups import light_groups
 
 STEPS = 50  # of a history
 
-# What it is, on what, and its part of all steps.
+# What it is, on what, and its part of all steps. Those of an object store write real groups of
+# Zarr, which take ten times as long.
 MACHINES: dict[str, tuple[Any, Any, float]] = {
     "tree": (TreeHistory, Disk, 0.48),
     "stream": (StreamHistory, Disk, 0.48),
@@ -68,7 +70,7 @@ def run(name: str, found: Found) -> None:
     """Run a machine for another part, with a seed of its own."""
     machine, failing, _ = MACHINES[name]
     start = time.perf_counter()
-    with failing().installed() as disk:
+    with failing().installed() as disk, light_groups():
         bound = type(machine.__name__, (machine,), {"disk": disk, "seen": found.seen})
         try:
             run_state_machine_as_test(seed(found.parts)(bound), settings=OPTIONS)

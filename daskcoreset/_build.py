@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from daskcoreset.constructions.coverage.cover import Coverage, build_cover
 from daskcoreset.constructions.draws import Draw, MergeReduce
 from daskcoreset.constructions.portfolio import PortfolioJob
@@ -37,6 +35,7 @@ from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import Plan
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.sensitivities import (
     Sensitivity,
@@ -129,8 +128,7 @@ def build(
     cover = _coverage(method, size, n_clusters, random_state, draw)
     if cover is not None:
         blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        found: Coreset = _on_grid(build_cover(cover, blocks, progress=progress), blocks.cube)
-        return found
+        return placed(build_cover(cover, blocks, progress=progress), blocks.cube)
     define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     coreset: Coreset = run_job(define(blocks), progress)
@@ -190,10 +188,10 @@ def plan(
         )
     define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    job = define(blocks)
+    job, cube = define(blocks), blocks.cube
     lazy = job.lazy()
-    if blocks.cube is not None:
-        lazy = lazy.then(partial(_on_grid, cube=blocks.cube))
+    if cube is not None:
+        lazy = lazy.then(partial(placed, cube=cube))
     return Plan(lazy, blocks, job.reads, job.n_candidates, progress)
 
 
@@ -339,8 +337,7 @@ def grow(
     construction = _grown(default_method(method, n_clusters), n_clusters)
     define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    found: Coreset = _on_grid(auto_size(define(blocks), rule, progress=progress), blocks.cube)
-    return found
+    return placed(auto_size(define(blocks), rule, progress=progress), blocks.cube)
 
 
 def build_and_hold_out(
@@ -579,34 +576,19 @@ def run_job(job: _Job | PortfolioJob, progress: bool | None) -> Any:
     """Return the coreset or portfolio of a job."""
     cube = job.blocks.cube
     if not job.is_graph:
-        return _on_grid(job.compute_now(), cube)
+        return _placed(job.compute_now(), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):
-        return _on_grid(lazy.compute(**compute_options(job.blocks)), cube)
+        return _placed(lazy.compute(**compute_options(job.blocks)), cube)
 
 
-def _on_grid(built: Any, cube: Cube | None) -> Any:
-    """Return a coreset or portfolio with the row numbers and coordinates of a cube."""
+def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfolio:
+    """Return what was built with the row numbers and coordinates of a cube."""
+    if isinstance(built, Coreset):
+        return placed(built, cube)
     if cube is None:
         return built
-    if isinstance(built, Portfolio):
-        members = {name: _on_grid(one, cube) for name, one in built.items()}
-        return replace(built, members=members)
-    coreset = built.renumbered(cube.numbers)
-    rows = coreset.take(np.argsort(coreset.indices, kind="stable"))
-    where = {
-        "sample_dims": list(cube.dims),
-        "sample_shape": list(cube.shape),
-        "cube": cube.to_json(),
-    }
-    return Coreset(
-        rows.points,
-        rows.weights,
-        rows.indices,
-        rows.labels,
-        {**coreset.provenance, **where},
-        cube.coordinates(rows.indices),
-    )
+    return replace(built, members={name: placed(one, cube) for name, one in built.items()})
 
 
 def _default_rows(construction: Any, n_clusters: int | None) -> int:

@@ -27,6 +27,7 @@ from daskcoreset.core.validation import a_type, is_int, shown, unused_name
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
 
     from daskcoreset.solvers.centroids import Centroids
     from daskcoreset.storage.locations import Location
@@ -546,7 +547,7 @@ class Coreset(WeightedPoints):
 
         return audit(self, X, y, **options)
 
-    def plot(self, X: Any = None, **options: Any) -> Any:
+    def plot(self, X: Any = None, **options: Any) -> Axes:
         """Plot the rows of this coreset, sized by weight, over a density of the data.
 
         Parameters

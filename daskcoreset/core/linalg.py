@@ -338,7 +338,7 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     for rows in tiles(*points.shape):
         tile = points[rows]
         if not -largest <= tile.min(initial=0.0) <= tile.max(initial=0.0) <= largest:  # or NaN
-            return rows.start + int((abs(tile) <= largest).all(axis=1).argmin())
+            return int(rows.start + (abs(tile) <= largest).all(axis=1).argmin())
     return -1
 
 

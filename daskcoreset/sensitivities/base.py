@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.sampling import Calibrated
+from daskcoreset.core.raking import Calibrated
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities.estimated_error import Fitted

@@ -15,16 +15,8 @@ from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.moments import merge_scatters
 from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.sampling import (
-    Calibrated,
-    Target,
-    calibrate_classes,
-    class_sums,
-    join_targets,
-    merge_reservoirs,
-    sample_strata,
-    stratified_sample,
-)
+from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
+from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import (
     as_int,

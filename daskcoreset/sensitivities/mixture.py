@@ -9,7 +9,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import one_thread, tiles as slices_of
-from daskcoreset.core.sampling import Calibrated
+from daskcoreset.core.raking import Calibrated
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives import MixtureCost

@@ -10,13 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from daskcoreset.core.block import Block, class_codes
-from daskcoreset.core.sampling import (
-    Calibrated,
-    Target,
-    calibrate_classes,
-    class_sums,
-    join_targets,
-)
+from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.estimated_error import Fitted

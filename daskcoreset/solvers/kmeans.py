@@ -274,7 +274,9 @@ def cells_of(
     used = totals > 0
     centers[used] += shift[used] / totals[used, np.newaxis]
     distances = own_distances(points, labels, centers, out)
-    costs = np.bincount(labels, costs_of(weights, distances), minlength=k)
+    costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k).astype(
+        np.float64
+    )
     if not used.all():
         labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
     clusters = Clusters(centers[used], totals[used], costs[used])

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 from daskcoreset import Draw, Logistic, build
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.core.sampling import Target, rake, scale_classes
+from daskcoreset.core.raking import Target, rake, scale_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
 
 

@@ -28,7 +28,8 @@ def _place(  # noqa: PLR0917 - as the compiled loop
     axis, mean = _axis(points[sample], mass[sample])
     if total <= 1.3 or not axis.any():
         order += rows.tolist()
-        return points[rows[0]]
+        placed_last: FloatArray = points[rows[0]]
+        return placed_last
     value = (points[rows] - mean) @ (-axis if axis @ (last - mean) > 0 else axis)
     levels = np.unique(value)
     before = np.array([mass[rows[value < level]].sum() for level in levels[1:]])

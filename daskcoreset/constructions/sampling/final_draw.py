@@ -28,9 +28,9 @@ from daskcoreset.core.errors import (
     overflow_error,
 )
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.raking import Calibrated
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
-    Calibrated,
     class_inclusion,
     inclusion_probabilities,
     merge_duplicates,

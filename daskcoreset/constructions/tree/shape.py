@@ -37,11 +37,9 @@ class Part:
 
     def __iter__(self) -> Iterator[Part]:
         """Go through the part and all below it, those below first."""
-        pending, found = [self], []
-        while pending:
-            found.append(part := pending.pop())
-            pending.extend(part.below)
-        return reversed(found)
+        for part in self.below:
+            yield from part
+        yield self
 
     def groups(self) -> Iterator[Part]:
         """Go through the groups, those below first."""
