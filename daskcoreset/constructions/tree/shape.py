@@ -141,7 +141,7 @@ def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
     --------
     >>> top = shape_by_keys("abcdefgh", "abcdefgh")
     >>> [(p.start, p.stop) for p in cover(top, [0, 1, 1, 1, 1, 1, 1, 1])]
-    [(1, 2), (2, 4), (4, 8)]
+    [(1, 2), (2, 4), (4, 7), (7, 8)]
     """
     counts = [0, *accumulate(map(bool, chosen))]  # chosen leaves before every leaf
     covering: list[Part] = []
