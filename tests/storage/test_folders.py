@@ -98,7 +98,7 @@ def test_begun__on_a_disk_leaves_nothing_of_what_failed(tmp_path: Path) -> None:
         fails()
     assert not list(tmp_path.iterdir())
     (tmp_path / "t").write_text("a file")
-    for work in (folder.root, folder.begun().__enter__, lambda: folder.check("part/a")):
+    for work in (folder.root, lambda: folder.check("part/a")):
         with pytest.raises(StoreError):
             work()
 
