@@ -19,6 +19,7 @@ from daskcoreset.execution.threads import threads_here
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.open import open_all
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.atomic import new_file, new_store
 from daskcoreset.storage.group import HEADER
 from daskcoreset.storage.locations import (
@@ -218,7 +219,8 @@ def write_store(
     if rows_per_chunk is not None:
         as_int("rows_per_chunk", rows_per_chunk, remedy="pass more rows")
     path = _free_path(store)
-    parts = open_all(X, y, sample_weight).parts
+    source, options = ReadOptions.of(X)
+    parts = open_all(source, y, sample_weight, options).parts
     for name, part in parts.items():
         if not isinstance(part, RowArray):
             raise InvalidTypeError(

@@ -118,6 +118,15 @@ class RowArray(ABC):
         return tuple(sizes)
 
 
+def is_sparse(part: Any) -> bool:
+    """Whether rows are SciPy sparse."""
+    if isinstance(part, RowArray):
+        return part.sparse
+    from dask.array.utils import meta_from_array
+
+    return hasattr(meta_from_array(part), "tocsr")
+
+
 def near(rows: IndexArray, row_bytes: int, chunk: int | None) -> list[IndexArray]:
     """Cut increasing row numbers into groups that are read together.
 

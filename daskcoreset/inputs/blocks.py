@@ -26,11 +26,11 @@ from daskcoreset.core.validation import (
     is_int,
     too_many_zeros,
 )
-from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut
+from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut, is_sparse
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import is_arrow_table
-from daskcoreset.inputs.open import OpenedData, is_sparse, open_all
+from daskcoreset.inputs.open import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions, is_path, select_features
 from daskcoreset.storage.locations import clean_url
 
@@ -298,7 +298,7 @@ def row_blocks(
         cube = _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
         return cube.by("cosine" if options.unit_length else "euclidean")
     on_invalid = on_invalid or "raise"
-    opened = open_all(X, y, sample_weight, allow_empty=allow_empty)
+    opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
     if allow_empty and opened.X.shape[0] == 0:
         opened = _without_reads(opened)
     schema = BlockSchema(

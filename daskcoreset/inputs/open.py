@@ -26,7 +26,14 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import a_type, is_real, shown as briefly, without_mask
-from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray, SparseRows, StoredRows
+from daskcoreset.inputs.arrays import (
+    JoinedRows,
+    MemoryRows,
+    RowArray,
+    SparseRows,
+    StoredRows,
+    is_sparse,
+)
 from daskcoreset.inputs.dataframes import arrays_of_dask, as_tasks, frame_source, split_columns
 from daskcoreset.inputs.files import memmap_source, open_numpy, read_npy
 from daskcoreset.inputs.filesystems import (
@@ -38,7 +45,7 @@ from daskcoreset.inputs.filesystems import (
     shortened,
 )
 from daskcoreset.inputs.hdf5 import Hdf5Array, Hdf5File, dataset_names, hdf5_source, open_hdf5_file
-from daskcoreset.inputs.options import ReadOptions, check_columns, is_path
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
@@ -97,13 +104,21 @@ class OpenedData(NamedTuple):
         return self.parts["X"]
 
 
-def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -> OpenedData:
+def open_all(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    options: ReadOptions = DEFAULTS,
+    *,
+    allow_empty: bool = False,
+) -> OpenedData:
     """Open X, and y and sample_weight where given. Nothing is read but shapes and dtypes.
 
     Parameters
     ----------
     X, y, sample_weight
-        As in `daskcoreset.build`. The latter two may be None. X may be `Rows`.
+        As in `daskcoreset.build`, but X is not `Rows`.
+    options : ReadOptions, optional
     allow_empty : bool, default=False
         Whether there may be no rows.
 
@@ -121,16 +136,16 @@ def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -
         If the deadline has passed. File systems have timeouts of as many names as there are, for
         one request each, and are shared in the process: the opening goes on in a thread.
     """
-    parts = (ReadOptions.of(X)[0], y, sample_weight)
+    parts = (X, y, sample_weight)
     if all(part is None or isinstance(part, np.ndarray) for part in parts):  # nothing to wait for
-        return _open_all(X, y, sample_weight, allow_empty)[0]
+        return _open_all(X, y, sample_weight, options, allow_empty)[0]
 
     def standing() -> str:
         names = [shown_location(part) for part in parts if is_path(part) or is_store(part)]
         return " and ".join(names or ["X"]) + " was still being opened"
 
     opened, remarks = in_time(
-        partial(_open_all, X, y, sample_weight, allow_empty), standing, NO_ANSWER
+        partial(_open_all, X, y, sample_weight, options, allow_empty), standing, NO_ANSWER
     )
     for remark in remarks:
         warn_user(remark)
@@ -138,21 +153,20 @@ def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -
 
 
 def _open_all(
-    X: Any, y: Any, sample_weight: Any, allow_empty: bool
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions, allow_empty: bool
 ) -> tuple[OpenedData, list[str]]:
     """Return the parts, and warnings for the user."""
-    data, options = ReadOptions.of(X)
     beside = {"y": _only_column(y), "sample_weight": _only_column(sample_weight)}
     given = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in given.items() if isinstance(part, str)}
-    if options.storage_options is not None and not any(map(is_path, (data, y, sample_weight))):
+    if options.storage_options is not None and not any(map(is_path, (X, y, sample_weight))):
         raise InvalidInputError(
-            f"storage_options are for URLs, and X is {a_type(data)}",
+            f"storage_options are for URLs, and X is {a_type(X)}",
             argument="storage_options",
             remedy="leave them out, or pass a URL",
         )
     with ExitStack() as stack:  # of files, which are closed once their arrays are row arrays
-        container = open_container(data, "X", stack, options, tuple(keys.values()))
+        container = open_container(X, "X", stack, options, tuple(keys.values()))
         check_no_dataset(container, "X")
         found, columns = _members_of(container, keys, options.columns, given)
         for name, part in given.items():
@@ -164,7 +178,7 @@ def _open_all(
         # A list may hold labels as well as paths.
         _check_part(part, name, named=isinstance(given.get(name), (str, os.PathLike)))
     _check_lengths(parts, allow_empty=allow_empty)
-    origin = shown_location(data) if is_path(data) else None
+    origin = shown_location(X) if is_path(X) else None
     # The name of a Dask array is a hash, which does not identify its data.
     if isinstance(rows := parts["X"], RowArray):
         columns, origin = columns or rows.columns, rows.name or origin
@@ -681,15 +695,6 @@ def _open_dask(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
             remedy="pass a Dask array or a Dask DataFrame",
         )
     return arrays_of_dask(part, {})["X"]
-
-
-def is_sparse(part: Any) -> bool:
-    """Whether rows are SciPy sparse."""
-    if isinstance(part, RowArray):
-        return part.sparse
-    from dask.array.utils import meta_from_array
-
-    return hasattr(meta_from_array(part), "tocsr")
 
 
 # --- checks ------------------------------------------------------------------------------

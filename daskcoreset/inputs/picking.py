@@ -59,7 +59,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
         container = open_container(data, "X", stack, options)
         if isinstance(container, ArrowTable):
             return _of_table(container, indices, options.columns)
-    part = open_all(X, None, None).X
+    part = open_all(data, options=options).X
     rows, order = np.unique(indices, return_inverse=True)
     if not isinstance(part, RowArray):
         if np.isnan(part.shape[0]):

@@ -320,8 +320,7 @@ class SourceView:
         """Return the row blocks of an array, or of the arrays of a group, as parts."""
         if branch is not None:
             target = branch.session.store
-        rows = Rows(target, self.reading)
-        opened = open_all(rows, self.y, self.sample_weight, allow_empty=True)
+        opened = open_all(target, self.y, self.sample_weight, self.reading, allow_empty=True)
         arrays = {name: getattr(part, "array", None) for name, part in opened.parts.items()}
         if not all(hasattr(array, "store_path") for array in arrays.values()):
             raise InvalidInputError(
