@@ -26,6 +26,7 @@ import xarray as xr
 from daskcoreset._build import build
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.core.typing import MissingChunks
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.estimators.base import CoresetModel
@@ -63,6 +64,7 @@ class CoresetAccessor:
         weights: Any = None,
         sample_dims: Dims = None,
         feature_dims: Dims = None,
+        missing_chunks: MissingChunks = "raise",
         **options: Any,
     ) -> Coreset:
         """Build a coreset of the cells, as `daskcoreset.build` does. Masked cells are left out.
@@ -76,6 +78,8 @@ class CoresetAccessor:
         sample_dims, feature_dims : str or sequence of str, optional
             Dimensions whose cells are rows, and those whose cells are columns. Default: all
             dimensions are sample dimensions.
+        missing_chunks : {"raise", "fill"}, default="raise"
+            As in `daskcoreset.open_rows`. Pass "fill" if chunks of masked cells are not stored.
         **options
             Options of `daskcoreset.build`, including ``y``.
 
@@ -93,7 +97,7 @@ class CoresetAccessor:
         >>> len(coreset.coordinates["y"])
         100
         """
-        rows = self._rows(sample_dims, feature_dims)
+        rows = self._rows(sample_dims, feature_dims, missing_chunks=missing_chunks)
         given = {"on_invalid": "drop", **options}
         return build(rows, size=size, sample_weight=weights, **given)
 
@@ -106,6 +110,7 @@ class CoresetAccessor:
         sample_dims: Dims = None,
         feature_dims: Dims = None,
         columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
     ) -> Any:
         """Fit an estimator of `daskcoreset.estimators` to the cells, and return it.
 
@@ -115,7 +120,7 @@ class CoresetAccessor:
             For example ``CoresetGaussianMixture(5)``.
         y : str, xarray.DataArray or array, optional
             Labels of the cells.
-        weights, sample_dims, feature_dims
+        weights, sample_dims, feature_dims, missing_chunks
             As in `build`.
         columns : sequence of str, optional
             Variables that are features. Default: all.
@@ -137,9 +142,8 @@ class CoresetAccessor:
                 remedy="pass one of daskcoreset.estimators, such as CoresetKMeans(8), or "
                 "CoresetEstimator(...) around another one that takes weights",
             )
-        return estimator.fit(
-            self._rows(sample_dims, feature_dims, columns), y, sample_weight=weights
-        )
+        rows = self._rows(sample_dims, feature_dims, columns, missing_chunks)
+        return estimator.fit(rows, y, sample_weight=weights)
 
     def kmeans(
         self,
@@ -149,6 +153,7 @@ class CoresetAccessor:
         sample_dims: Dims = None,
         feature_dims: Dims = None,
         columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
         **parameters: Any,
     ) -> CoresetKMeans:
         """Fit a `daskcoreset.estimators.CoresetKMeans` to the cells, and return it.
@@ -157,7 +162,7 @@ class CoresetAccessor:
         ----------
         n_clusters : int, default=8
             Number of clusters.
-        weights, sample_dims, feature_dims, columns
+        weights, sample_dims, feature_dims, columns, missing_chunks
             As in `fit`.
         **parameters
             Parameters of `CoresetKMeans`.
@@ -170,14 +175,22 @@ class CoresetAccessor:
             units.
         """
         model = CoresetKMeans(n_clusters, **parameters)
-        rows = self._rows(sample_dims, feature_dims, columns)
+        rows = self._rows(sample_dims, feature_dims, columns, missing_chunks)
         return model.fit(rows, sample_weight=weights)
 
     def _rows(
-        self, sample_dims: Dims, feature_dims: Dims, columns: Sequence[str] | None = None
+        self,
+        sample_dims: Dims,
+        feature_dims: Dims,
+        columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
     ) -> Rows:
         if sample_dims is None and feature_dims is None:
             feature_dims = ()
         return open_rows(
-            self._data, columns=columns, sample_dims=sample_dims, feature_dims=feature_dims
+            self._data,
+            columns=columns,
+            missing_chunks=missing_chunks,
+            sample_dims=sample_dims,
+            feature_dims=feature_dims,
         )

@@ -261,6 +261,9 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
         open_rows(lost, feature_dims=(), missing_chunks="fill"), size=10, on_invalid="drop"
     )
     assert filled.provenance["n_dropped"] == 5 * 8 * 2
+    options: Any = {"missing_chunks": "fill", "random_state": 0}
+    assert lost.coreset.build(10, **options).provenance["n_dropped"] == 5 * 8 * 2
+    assert lost.coreset.kmeans(2, **options).coreset_.provenance["n_dropped"] == 5 * 8 * 2
     predicted = model.predict(open_rows(lost, missing_chunks="fill"))
     shutil.rmtree(path)
     with pytest.raises(StoreError, match="cannot be read on host"):

@@ -19,7 +19,7 @@ def test_chunks__of_unknown_size_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("cut", [(5,), (3, 2)])
-def test_dask_rows__of_variables_whose_features_are_cut_in_different_ways(
+def test_rows__of_variables_whose_features_are_cut_in_different_ways(
     cut: tuple[int, ...],
 ) -> None:
     cells = np.arange(40.0).reshape(8, 5)
