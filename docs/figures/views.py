@@ -23,7 +23,7 @@ def draw(theme: Theme) -> Figure:
             arrow(ax, theme, (2.2, y), (4.4, y))
         else:
             ax.plot([2.2, 4.4], [y, y], color=theme.ink, lw=1.0, ls=":")
-        said = f"{state}: read" if is_read else "same stamp: not read"
+        said = f"{state}: read" if is_read else "unchanged: not read"
         ax.text(3.3, y + 0.14, said, ha="center", color=color, fontsize=9.5)
     for y, color in ((2.5, theme.blue), (0.5, ORANGE)):
         box(ax, theme, 6.5, y, 1.1, "node", color, height=0.62)

@@ -125,9 +125,11 @@ def refresh(
     removed = tuple(leaf.name for leaf in manifest.leaves if leaf.name not in names)
     if removed and not allow_shrink:
         _refuse_shrunk(manifest, look, removed)
-    known = {} if before is None else before.stamps
+    known = {} if before is None else before.fingerprints
     to_read = [
-        part for part in look.parts if part.stamp is None or known.get(part.name) != part.stamp
+        part
+        for part in look.parts
+        if part.fingerprint is None or known.get(part.name) != part.fingerprint
     ]
     edit, nodes = _Edit(manifest), {leaf.name: leaf.node for leaf in manifest.leaves}
     with count_reads(progress, len(to_read), unit="leaf") as advance:
@@ -185,9 +187,9 @@ class _Edit:
         self.schema = manifest.schema
         self.next_uid = manifest.next_uid
         self.leaves = {leaf.name: leaf for leaf in manifest.leaves}
-        self.stamps: dict[str, str | None] = {}
+        self.fingerprints: dict[str, str | None] = {}
         if manifest.source is not None:
-            self.stamps |= manifest.source.stamps
+            self.fingerprints |= manifest.source.fingerprints
         self.made: dict[str, WeightedPoints] = {}
         self.held = self.rows = self.nbytes = 0
 
@@ -211,7 +213,7 @@ class _Edit:
         leaf = known or Leaf(part.name, 0, part.time, 0.0, uid=self.next_uid)
         self.next_uid += known is None
         leaf, points, self.schema = stored_leaf(leaf, read, self.schema)
-        self.leaves[part.name], self.stamps[part.name] = leaf, part.stamp
+        self.leaves[part.name], self.fingerprints[part.name] = leaf, part.fingerprint
         self.rows, self.nbytes = self.rows + read.rows, self.nbytes + read.nbytes
         if leaf.node not in self.manifest.nodes:
             self.made[leaf.node] = points
@@ -220,8 +222,8 @@ class _Edit:
     def commit(self, commit: Commit, record: SourceRecord, names: Iterable[str]) -> None:
         """Write a version with the leaves of these names, unless it is that which is there."""
         leaves = LeafTable(self.leaves[name] for name in names if name in self.leaves)
-        stamps = {name: stamp for name in leaves.names if (stamp := self.stamps.get(name))}
-        record, before = replace(record, stamps=stamps), self.manifest
+        fingerprints = {name: one for name in leaves.names if (one := self.fingerprints.get(name))}
+        record, before = replace(record, fingerprints=fingerprints), self.manifest
         if self.made or record != before.source or leaves.names != before.leaves.names:
             changed = replace(
                 before,

@@ -36,7 +36,7 @@ from daskcoreset.storage.group import refuse_inconsistent
 
 _NODE = "coreset-tree-node"
 
-# What a page has of a leaf. The stamp of its part, and the version of its node, come after it.
+# What a page has of a leaf. The fingerprint of its part and the version of its node come after it.
 _OF_LEAF = attrgetter("name", "rows", "time", "weight", "n_dropped", "uid", "content")
 
 
@@ -163,8 +163,8 @@ class Manifest:
             collect(values)
             source = None
             if values["source"] is not None:
-                stamps = {entry[0]: entry[-2] for entry in entries if entry[-2] is not None}
-                source = SourceRecord(**values["source"], stamps=stamps)
+                fingerprints = {entry[0]: entry[-2] for entry in entries if entry[-2] is not None}
+                source = SourceRecord(**values["source"], fingerprints=fingerprints)
             manifest = cls(
                 place,
                 root,
@@ -302,7 +302,7 @@ class Manifest:
     def _with_pages(self, before: Mapping[str, str], objects: dict[str, Files]) -> Manifest:
         """Return the version with the names of its pages, and add those that are new."""
         source, top = self.source, self.top
-        stamps = {} if source is None else source.stamps
+        fingerprints = {} if source is None else source.fingerprints
         pages: dict[str, str] = {}
 
         def described(part: Part) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class Manifest:
             for member in part.members or (part,):
                 leaf = self.leaves[member.start]
                 made_in = version_of(self.nodes[member.name])
-                of_leaf = [*_OF_LEAF(leaf), stamps.get(leaf.name), made_in]
+                of_leaf = [*_OF_LEAF(leaf), fingerprints.get(leaf.name), made_in]
                 below.append(pages[member.name] if member.members else of_leaf)
             own = part.own_nodes() if part.members else ()
             return {"below": below, "nodes": [version_of(self.nodes[x.name]) for x in own]}
@@ -327,9 +327,9 @@ class Manifest:
         for group in () if top is None else top.groups():
             if group is not top:
                 pages[group.name] = write(described(group), before.get(group.name, ""))
-        record = None if source is None else asdict(replace(source, stamps={}))
+        record = None if source is None else asdict(replace(source, fingerprints={}))
         if record is not None:
-            del record["stamps"]  # which the leaves have
+            del record["fingerprints"]  # which the leaves have
         schema = None if self.schema is None else self.schema.to_json()
         facts = {"next_uid": self.next_uid, "schema": schema, "source": record}
         values = {"below": [], "nodes": []} if top is None else described(top)

@@ -64,7 +64,7 @@ class SourceRecord:
         Versions of the tree that are kept. None for all.
     mark : str or None
         Snapshot of Icechunk.
-    stamps : mapping of str to str
+    fingerprints : mapping of str to str
         Fingerprints of the parts, by the names of their leaves. A part without one is always read.
     """
 
@@ -72,7 +72,7 @@ class SourceRecord:
     options: Mapping[str, Any]
     keep: int | None
     mark: str | None = None
-    stamps: Mapping[str, str] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, where: str, now: SourceRecord) -> None:
         """Raise an error if another source is followed now, or in another way.
@@ -100,8 +100,8 @@ class Part(NamedTuple):
     ----------
     name : str
         The path of a file, or the number of a row block.
-    stamp : str or None
-        Its fingerprint. None if the file system does not tell when it changes.
+    fingerprint : str or None
+        None if the file system does not tell when it changes.
     data : callable
         Returns X, y and sample_weight as `row_blocks` takes them. Nothing is opened before.
     time : str or None
@@ -109,7 +109,7 @@ class Part(NamedTuple):
     """
 
     name: str
-    stamp: str | None
+    fingerprint: str | None
     data: Callable[[], tuple[Any, Any, Any]]
     time: str | None = None
 
@@ -334,10 +334,10 @@ class SourceView:
             for start in range(0, n_rows, step)
         }
         forms = {name: _form(arrays, *block) for name, block in blocks.items()}
-        find = _block_fingerprints if branch is None else branch.fingerprints
-        stamps = find(arrays, blocks, forms)
+        find = _block_fingerprints if branch is None else branch.find
+        fingerprints = find(arrays, blocks, forms)
         parts = [
-            Part(name, stamps[name], partial(self._open_block, opened.parts, *block))
+            Part(name, fingerprints[name], partial(self._open_block, opened.parts, *block))
             for name, block in blocks.items()
         ]
         name = _array_name(arrays["X"], branch)
@@ -405,10 +405,10 @@ def _digest(texts: Iterable[str]) -> str:
     return hashlib.blake2b(repr(list(texts)).encode(), digest_size=16).hexdigest()
 
 
-def _joined(stamps: Sequence[str | None]) -> str | None:
+def _joined(fingerprints: Sequence[str | None]) -> str | None:
     """Return the fingerprint of several things. None if one of them has none."""
-    known = [stamp for stamp in stamps if stamp is not None]
-    return _digest(known) if len(known) == len(stamps) else None
+    known = [one for one in fingerprints if one is not None]
+    return _digest(known) if len(known) == len(fingerprints) else None
 
 
 def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
@@ -483,13 +483,13 @@ def _chunk_keys(array: Any, start: int, stop: int) -> list[str]:
 def _block_fingerprints(
     arrays: Mapping[str, Any], blocks: Mapping[str, tuple[int, int]], forms: Mapping[str, str]
 ) -> dict[str, str | None]:
-    stamps: dict[str, list[str | None]] = {name: [form] for name, form in forms.items()}
+    fingerprints: dict[str, list[str | None]] = {name: [form] for name, form in forms.items()}
     for array in arrays.values():
         keys = {name: _chunk_keys(array, *block) for name, block in blocks.items()}
         known = _chunk_fingerprints(array, list(dict.fromkeys(itertools.chain(*keys.values()))))
         for name, own in keys.items():
-            stamps[name] += [known[key] for key in own]
-    return {name: _joined(own) for name, own in stamps.items()}
+            fingerprints[name] += [known[key] for key in own]
+    return {name: _joined(own) for name, own in fingerprints.items()}
 
 
 def _chunk_fingerprints(array: Any, keys: Sequence[str]) -> Mapping[str, str | None]:
@@ -557,7 +557,7 @@ class _Branch:
         with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
             self.session = repository.readonly_session(branch=_BRANCH)
         self.snapshot = str(self.session.snapshot_id)
-        self.since, self.known = (record.mark, record.stamps) if record else (None, {})
+        self.since, self.known = (record.mark, record.fingerprints) if record else (None, {})
         self.before = self.diff = None  # of which all may have changed
         # Icechunk has one error for all: here it has no snapshot `since`, or that is not an
         # ancestor of the newest one.
@@ -565,7 +565,7 @@ class _Branch:
             self.before = repository.readonly_session(snapshot_id=self.since)
             self.diff = repository.diff(from_snapshot_id=self.since, to_snapshot_id=self.snapshot)
 
-    def fingerprints(
+    def find(
         self,
         arrays: Mapping[str, Any],
         blocks: Mapping[str, tuple[int, int]],
@@ -576,15 +576,15 @@ class _Branch:
         Others have the snapshot in theirs.
         """
         changed = {name: self._changed_rows(array.path) for name, array in arrays.items()}
-        stamps: dict[str, str | None] = {}
+        fingerprints: dict[str, str | None] = {}
         for name, block in blocks.items():
             last = self.known.get(name) or ""
             kept = last.startswith(f"{forms[name]}:") and not any(
                 rows is None or not rows.isdisjoint(_chunk_rows(arrays[part], *block))
                 for part, rows in changed.items()
             )
-            stamps[name] = last if kept else f"{forms[name]}:{self.snapshot}"
-        return stamps
+            fingerprints[name] = last if kept else f"{forms[name]}:{self.snapshot}"
+        return fingerprints
 
     def _changed_rows(self, path: str) -> set[int] | None:
         """Return the rows of chunks that changed. None for all."""
