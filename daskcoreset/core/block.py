@@ -363,10 +363,10 @@ def validate_block(
         Problems are returned, not raised: blocks finish in any order, and the first bad
         row of the whole data set is known only at the root.
     """
-    X, y, sample_weight = map(parts.get, ("X", "y", "sample_weight"))
+    X, y, sample_weight = parts["X"], parts.get("y"), parts.get("sample_weight")
     problem = _find_misfit(parts, schema, index, size)
     if problem is not None:
-        return ReadBlock(int((getattr(X, "shape", None) or (size or 0,))[0]), None, problem)
+        return ReadBlock(size or 0, None, problem)
     n_rows = int(X.shape[0])
     inexact = find_inexact("X", X, schema.columns)
     weights = np.ones(n_rows)

@@ -7,7 +7,7 @@ answered by one read, so that all of them take as many reads as the one that nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.errors import about_member
-from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.invalid import InvalidRow, plain
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.threads import at_once
@@ -81,61 +81,17 @@ def name_of(key: object) -> str | None:
 
 def _answered(engine: Engine, requests: Mapping[K, Request]) -> dict[K, Any]:
     """Answer requests by one read."""
-    shared = together(*[_of_member(name_of(key), request) for key, request in requests.items()])
+    members = [_Member(name_of(key), request) for key, request in requests.items()]
+    shared = Reduction(partial(_chunks, members), partial(_combined, members))
     broadcasts = [request.broadcast for request in requests.values()]
     broadcast = None
     if any(value is not None for value in broadcasts):
-        broadcast = engine.apply(_broadcasts, *broadcasts)
+        broadcast = engine.apply(_listed, *broadcasts)
     again = {block for request in requests.values() for block in request.blocks or ()}
     results = _read(engine, Request(shared, broadcast, sorted(again) or None))
     if again:
         return {key: _part_of(i, results) for i, key in enumerate(requests)}
-    # A row that is invalid is no member's fault, or has named its own: not one of those that look.
-    checked = engine.apply(_checked, results)
-    return {key: engine.apply(partial(_part_of, i), checked) for i, key in enumerate(requests)}
-
-
-def together(*reductions: Reduction[Any]) -> Reduction[tuple[Any, ...]]:
-    """Return one reduction that makes the values of several in the same read.
-
-    The broadcast value is a tuple with an entry for each of them, or None.
-
-    Examples
-    --------
-    >>> from daskcoreset.inputs.blocks import row_blocks
-    >>> count = Reduction(lambda rows, _: len(rows.block), sum)
-    >>> total = Reduction(lambda rows, factor: factor * float(rows.block.points.sum()), sum)
-    >>> engine = Engine(row_blocks([[1.0], [2.0]]))
-    >>> engine.read(together(count, total), (None, 10.0)).value
-    (2, 30.0)
-    """
-    return Reduction(partial(_chunks, reductions), partial(_combined_all, reductions))
-
-
-def _chunks(
-    reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
-) -> tuple[Any, ...] | InvalidRow:
-    values = []
-    broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
-    calls = [
-        partial(reduction.chunk, rows, value)
-        for reduction, value in zip(reductions, broadcasts, strict=True)
-    ]
-    with closing(at_once(calls)) as made:
-        for value in made:
-            if isinstance(value, InvalidRow):
-                return value
-            values.append(value)
-    return tuple(values)
-
-
-def _combined_all(
-    reductions: tuple[Reduction[Any], ...], parts: Sequence[tuple[Any, ...]]
-) -> tuple[Any, ...]:
-    columns = zip(*parts, strict=True)
-    return tuple(
-        reduction.combine(values) for reduction, values in zip(reductions, columns, strict=True)
-    )
+    return {key: engine.apply(partial(_part_of, i), results) for i, key in enumerate(requests)}
 
 
 def _read(engine: Engine, request: Request) -> Any:
@@ -145,48 +101,51 @@ def _read(engine: Engine, request: Request) -> Any:
     return engine.compute(engine.read(request.reduction, request.broadcast))
 
 
-def _of_member(name: str | None, request: Request) -> Reduction[Any]:
-    """Return the reduction of a member, which sees its own blocks only, and names itself."""
-    reduction = request.reduction
-    wanted = None if request.blocks is None else frozenset(request.blocks)
-    return Reduction(
-        partial(_chunk_of_member, name, reduction.chunk, wanted),
-        partial(_combined, reduction.combine),
-    )
+class _Member:
+    """The reduction of a member, which sees its own blocks only, and names itself."""
+
+    def __init__(self, name: str | None, request: Request) -> None:
+        self.name, self.reduction = name, request.reduction
+        self.blocks = None if request.blocks is None else frozenset(request.blocks)
+
+    def chunk(self, rows: ReadBlock, broadcast: Any) -> Any:
+        if self.blocks is not None and rows.index not in self.blocks:
+            return None
+        with about_member(self.name):
+            value = self.reduction.chunk(rows, broadcast)
+        if isinstance(value, InvalidRow) and self.name is not None:
+            return replace(value, problem=f"member {plain(repr(self.name))}: {value.problem}")
+        return value
+
+    def combine(self, values: Sequence[Any]) -> Any:
+        present = [value for value in values if value is not None]
+        return self.reduction.combine(present) if present else None
 
 
-def _chunk_of_member(
-    name: str | None,
-    chunk: Callable[[ReadBlock, Any], Any],
-    wanted: frozenset[int] | None,
-    rows: ReadBlock,
-    broadcast: Any,
-) -> Any:
-    if wanted is not None and rows.index not in wanted:
-        return None
-    with about_member(name):
-        value = chunk(rows, broadcast)
-    if isinstance(value, InvalidRow) and name is not None:
-        # The message is a format: what is in the name stands for itself.
-        shown = repr(name).replace("{", "{{").replace("}", "}}")
-        return replace(value, problem=f"member {shown}: {value.problem}")
-    return value
-
-
-def _combined(combine: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
-    present = [value for value in values if value is not None]
-    return combine(present) if present else None
-
-
-def _broadcasts(*values: Any) -> tuple[Any, ...]:
+def _chunks(
+    members: Sequence[_Member], rows: ReadBlock, broadcasts: Sequence[Any] | None
+) -> list[Any] | InvalidRow:
+    values = []
+    pairs = zip(members, broadcasts or [None] * len(members), strict=True)
+    with closing(at_once([partial(member.chunk, rows, value) for member, value in pairs])) as made:
+        for value in made:
+            if isinstance(value, InvalidRow):
+                return value
+            values.append(value)
     return values
 
 
-def _checked(results: BlockResults[Any]) -> BlockResults[Any]:
-    results.check()
-    return results
+def _combined(members: Sequence[_Member], parts: Sequence[Sequence[Any]]) -> list[Any]:
+    columns = zip(*parts, strict=True)
+    return [member.combine(values) for member, values in zip(members, columns, strict=True)]
+
+
+def _listed(*values: Any) -> list[Any]:
+    return list(values)
 
 
 def _part_of(position: int, results: BlockResults[Any]) -> BlockResults[Any]:
-    """Return the results of one of several reductions."""
+    """Return the results of one of several members."""
+    # A row that is invalid is no member's fault, or has named its own: not one of those that look.
+    results.check()
     return replace(results, value=results.value[position])
