@@ -15,7 +15,7 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import need_matplotlib
-from daskcoreset.core.tables import brief, counted, percent
+from daskcoreset.core.tables import counted, percent
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type, as_int, check_flag, shown
 from daskcoreset.execution.engine import map_reduce
@@ -191,7 +191,7 @@ def plot_coresets(
     panels = _panels(axes, len(several))
     for ax, (name, one) in zip(panels, coresets.items(), strict=True):
         _draw(_axes_for(ax), one, picture, style)
-        ax.set_title(f"{brief(name, 24)}: {counted(len(one), 'row')}", fontsize="medium")
+        ax.set_title(f"{_brief(name, 24)}: {counted(len(one), 'row')}", fontsize="medium")
     return panels
 
 
@@ -225,12 +225,12 @@ def plot_audit(
         text = f"{100 * value:+.2f} %"
         away = (-7 if x < 0 else 7, 0)
         ax.annotate(text, (x, y), away, textcoords="offset points", ha=side, va="center")
-    ax.set_yticks(heights, labels=[brief(name) for name in names])
+    ax.set_yticks(heights, labels=[_brief(name) for name in names])
     ax.set_xlim(-1.8 * widest, 1.8 * widest)  # with room for the words
     ax.locator_params(axis="x", nbins=6)
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
     ax.set_xlabel("cost on the coreset, against that on all data")
-    ax.set_title(brief(title, 60), fontsize="medium")
+    ax.set_title(_brief(title, 60), fontsize="medium")
     return ax
 
 
@@ -381,7 +381,7 @@ def _draw(ax: Axes, coreset: Coreset, picture: _Picture, style: dict[str, Any]) 
             f"principal axis {i} ({percent(share)} of variance)"
             for i, share in enumerate(picture.shares, 1)
         ]
-    names = [brief(name, 40) for name in names]
+    names = [_brief(name, 40) for name in names]
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1] if len(names) > 1 else "density")
     if placed.shape[1] == 1:
@@ -504,3 +504,20 @@ def _panels(axes: Any, n: int) -> AnyArray:
         unused.set_visible(False)
     made: AnyArray = grid.ravel()[:n]
     return made
+
+
+def _brief(name: object, most: int = 30) -> str:
+    """Return a name as text that a picture has room for, and that matplotlib reads unchanged.
+
+    Text that is too long loses its middle: long names often differ in their last letters only.
+
+    Examples
+    --------
+    >>> _brief("the age"), _brief("temperature of sensor 17", 16)
+    ('the age', 'temperatur…or 17')
+    """
+    text = " ".join(str(name).split())
+    if len(text) > most:
+        tail = (most - 1) // 3
+        text = f"{text[: most - 1 - tail]}…{text[-tail:]}"
+    return text.replace("$", r"\$")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
@@ -210,6 +210,9 @@ def n_clusters_of(coreset: Coreset) -> int | None:
     return None if known is None else int(known)
 
 
+# Characters of an entry of the provenance that a notebook shows.
+_LONGEST_TEXT = 200
+
 CLASS_WEIGHT = "class_weight"
 """Where the provenance has the labels and factors that weights of rows contain."""
 
@@ -305,7 +308,11 @@ class Coreset(WeightedPoints):
         return f"{len(self):,}" if n is None else f"{len(self):,} of {n:,}"
 
     def _repr_html_(self) -> str:
-        rows = [(key, _text_of(value)) for key, value in self.provenance.items()]
+        record = {
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in thaw(self.provenance).items()
+        }
+        rows = [(key, text[:_LONGEST_TEXT]) for key, text in record.items()]
         return html_table(rows, caption=repr(self))
 
     def equals(self, other: WeightedPoints) -> bool:
@@ -395,19 +402,15 @@ class Coreset(WeightedPoints):
                     argument="others",
                     remedy="pass coresets of other data",
                 )
-        if offsets is not None and not isinstance(offsets, Iterable):
-            raise InvalidTypeError(
-                f"offsets is {shown(offsets)}", remedy="pass a number for each coreset"
-            )
         try:
             moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
-        except (TypeError, ValueError) as error:  # a number in an array; of unknown length
+        except (TypeError, ValueError) as error:  # a number, also in an array; of unknown length
             raise InvalidTypeError(
                 f"offsets is {shown(offsets)}", remedy="pass a number for each coreset"
             ) from error
+        most = [np.iinfo(np.int64).max - int(part.indices.max()) for part in parts]
         if len(moves) != len(parts) or not all(
-            is_int(move) and 0 <= move <= np.iinfo(np.int64).max - part.indices.max()
-            for move, part in zip(moves, parts, strict=False)
+            is_int(move) and 0 <= move <= limit for move, limit in zip(moves, most, strict=True)
         ):
             raise InvalidInputError(
                 f"offsets is {shown(moves)} for {len(parts)} coresets",
@@ -416,8 +419,7 @@ class Coreset(WeightedPoints):
             )
         moves = [int(move) for move in moves]
         parts = tuple(
-            part.renumbered(partial(np.add, move)) if move else part
-            for part, move in zip(parts, moves, strict=True)
+            part.renumbered(partial(np.add, move)) for part, move in zip(parts, moves, strict=True)
         )
         union = concatenate(parts)
         records = [part.provenance for part in parts]
@@ -773,10 +775,3 @@ class Coreset(WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
-
-
-def _text_of(value: Any) -> str:
-    """Return an entry of the provenance as text of at most 200 characters."""
-    text = value if isinstance(value, str) else json.dumps(thaw(value))
-    text = "none" if text == "null" else text
-    return text if len(text) <= 200 else f"{text[:200]} …"

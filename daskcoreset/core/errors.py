@@ -65,19 +65,6 @@ class CoresetError(Exception):
         self.argument = argument
         self.remedy = remedy
 
-    def __reduce__(self) -> Any:
-        fields = {"argument": self.argument, "remedy": self.remedy}
-        return _made_again, (type(self), self.problem, fields, self.__dict__)
-
-
-def _made_again(
-    kind: type[CoresetError], problem: str, fields: dict[str, Any], state: dict[str, Any]
-) -> CoresetError:
-    """Return an error as it was pickled."""
-    error = kind(problem, **fields)
-    error.__dict__.update(state)
-    return error
-
 
 class InvalidInputError(CoresetError, ValueError):
     """An argument has a value that cannot be used. It is also a ValueError.
@@ -394,17 +381,6 @@ def warn_few(size: int, rows: int) -> None:
         "sample_weight and the scale of the columns. If a few rows have "
         "nearly all of the cost, these are enough."
     )
-
-
-def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
-    """Warn if independent draws left out a class."""
-    lost = np.setdiff1d(classes, labels)
-    if len(lost):
-        warn_user(
-            f"the coreset has no row of {len(lost)} of the {len(classes)} classes of y: "
-            f'{", ".join(map(str, lost[:5]))}; raise size, or use sampling="systematic", which '
-            f"keeps rows of every class."
-        )
 
 
 # What users import, and what tracebacks say.

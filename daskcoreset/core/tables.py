@@ -69,23 +69,6 @@ def short_seed(seed: object) -> str:
     return text if len(text) <= _DIGITS else f"{text[:6]}…{text[-6:]}"
 
 
-def brief(name: object, most: int = 30) -> str:
-    """Return a name as text that a picture has room for, and that matplotlib reads unchanged.
-
-    Text that is too long loses its middle: long names often differ in their last letters only.
-
-    Examples
-    --------
-    >>> brief("the age"), brief("temperature of sensor 17", 16)
-    ('the age', 'temperatur…or 17')
-    """
-    text = " ".join(str(name).split())
-    if len(text) > most:
-        tail = (most - 1) // 3
-        text = f"{text[: most - 1 - tail]}…{text[-tail:]}"
-    return text.replace("$", r"\$")
-
-
 def percent(share: float) -> str:
     """Return a share as text: whole per cents, and of less than one two digits that count.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import zip_longest
 from types import NoneType
 from typing import Any, TypeGuard
 
@@ -14,20 +13,14 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
 
-# What one array of a construction may take; a block takes 32 MiB.
-_MAX_BYTES = 4 * 2**30
-
-# Products that one task may take: some half an hour.
-_MAX_WORK = 2e12
-
 # Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
 _MAX_COLUMNS = 2**14
 
 # Numbers of a block, zeros included, from which sparse rows count as many.
 _MAX_ZEROS = 2**28
 
-# Names that a message lists at most, and those that it lists of longer lists.
-_MAX_NAMES, _FEW_NAMES = 50, 3
+# Names that a remedy lists at most.
+_MAX_NAMES = 50
 
 
 def without_mask(array: Any) -> Any:
@@ -50,34 +43,6 @@ def without_mask(array: Any) -> Any:
         plain = plain.astype(np.result_type(array.dtype, np.float16)) if is_real else plain
         plain = plain.filled(np.nan)
     return np.asarray(plain)
-
-
-def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | None:
-    """Return why a matrix of float64 numbers is too large for memory, or None.
-
-    Examples
-    --------
-    >>> print(too_wide(1e5, 1e5, "a matrix of d x d numbers", "reduce the columns"))
-    a matrix of d x d numbers takes 74.5 GiB; reduce the columns.
-    >>> too_wide(100, 100, "a matrix of d x d numbers", "reduce the columns")
-    """
-    size = 8.0 * rows * columns
-    return None if size <= _MAX_BYTES else f"{matrix} takes {size / 2**30:.3g} GiB; {remedy}."
-
-
-def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
-    """Return why k centers of a block would take more than half an hour, or None.
-
-    Examples
-    --------
-    >>> print(too_many(10**6, 10**6, 5))
-    1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
-    """
-    work = float(min(n_clusters, rows)) * rows * columns
-    if work <= _MAX_WORK:
-        return None
-    products = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
-    return f"{products}; pass a smaller n_clusters."
 
 
 def too_many_zeros(rows: float, columns: int) -> str | None:
@@ -114,64 +79,29 @@ def shown(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def names_apart(found: Sequence[str], expected: Sequence[str]) -> tuple[str, str]:
-    """Write down two lists of names that differ: whole, or of long ones where they begin to.
+def columns_error(
+    found: Sequence[str], expected: Sequence[str], owner: str, selection: str | None = None
+) -> InvalidInputError:
+    """Return the error of other columns in X than the owner has.
+
+    `selection` is how columns of X are selected in Python, with braces in place of their names.
 
     Examples
     --------
-    >>> names_apart(["a"], ["b"])
-    ("['a']", "['b']")
-    >>> names_apart([*map(str, range(100))], [*map(str, range(1, 101))])[0]
-    "['0', '1', '2', ...] from position 0 on"
+    >>> print(columns_error(["b", "a"], ["a", "b"], "the fit", "X[{}]"))
+    X has the columns of the fit in another order; pass X[['a', 'b']].
+    >>> print(columns_error(["a", "c"], ["a"], "the fit", "X[{}]"))
+    X has columns that the fit has not: ['c']; pass X[['a']].
     """
-    if max(len(found), len(expected)) <= _MAX_NAMES:
-        return str([*found]), str([*expected])
-    pairs = enumerate(zip_longest(found, expected))
-    start = next((i for i, (one, other) in pairs if one != other), 0)
-    few = (names[start : start + _FEW_NAMES] for names in (found, expected))
-    first, second = (
-        f"[{', '.join([*map(repr, names), '...'])}] from position {start} on" for names in few
-    )
-    return first, second
-
-
-def how_to_select(
-    found: Sequence[str], expected: Sequence[str], owner: str, selection: str | None
-) -> str | None:
-    """Say what columns X has more than those expected, or that they have another order.
-
-    Parameters
-    ----------
-    found, expected : sequence of str
-        Names of columns, which differ.
-    owner : str
-        The object with the expected columns.
-    selection : str or None
-        How columns of X are selected in Python, with braces in place of the list of names. None
-        where there is no way.
-
-    Returns
-    -------
-    str or None
-        None if selecting columns does not help: some are not there, or there twice.
-
-    Examples
-    --------
-    >>> how_to_select(["b", "a"], ["a", "b"], "the fit", "X[{}]")
-    "X has the columns of the fit in another order; pass X[['a', 'b']]."
-    >>> how_to_select(["a", "c"], ["a"], "the fit", "X[{}]")
-    "X has columns that the fit has not: ['c']; pass X[['a']]."
-    """
-    if selection is None or len({*found}) < len(found) or not {*expected} <= {*found}:
-        return None
-    more = [name for name in found if name not in {*expected}]
-    problem = f"the columns of {owner} in another order"
+    more, names = [name for name in found if name not in {*expected}], [*expected]
+    if selection is None or not {*expected} <= {*found}:
+        problem = f"X has the columns {shown([*found])}, and {owner} has {shown(names)}"
+        return InvalidInputError(problem, argument="X", remedy="select these, in this order")
+    problem = f"X has the columns of {owner} in another order"
     if more:
-        few = str(more) if len(more) <= _MAX_NAMES else f"{str(more[:_FEW_NAMES])[:-1]}, ...]"
-        problem = f"columns that {owner} has not: {few}"
-    names = str([*expected]) if len(expected) <= _MAX_NAMES else "names"
-    remedy = selection.format(names) + (f", by the names of {owner}" if names == "names" else "")
-    return f"X has {problem}; pass {remedy}."
+        problem = f"X has columns that {owner} has not: {shown(more)}"
+    remedy = f"pass {selection.format(names if len(names) <= _MAX_NAMES else 'names')}"
+    return InvalidInputError(problem, argument="X", remedy=remedy)
 
 
 def unused_name(name: str, taken: Container[Any]) -> str:
@@ -208,18 +138,7 @@ def a_type(value: Any) -> str:
     ('a list', 'an int', 'an ndarray')
     """
     name = type(value).__name__
-    return f"{article(name)} {name}"
-
-
-def article(name: str) -> str:
-    """Return the article of a name.
-
-    Examples
-    --------
-    >>> article("ndarray"), article("list")
-    ('an', 'a')
-    """
-    return "an" if name.startswith((*"aeioAEIO", "nd")) else "a"
+    return f"{'an' if name.startswith((*'aeioAEIO', 'nd')) else 'a'} {name}"
 
 
 def n_dims(name: str, value: Any) -> int:
@@ -385,32 +304,15 @@ def check_flag(name: str, value: Any) -> None:
         )
 
 
-def check_number(name: str, value: Any) -> None:
-    """Check that a value is a real number."""
-    if not is_number(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy="pass a number")
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Check that a value is a number above zero; infinity passes."""
-    check_number(name, value)
-    if not value > 0:
-        raise InvalidInputError(
-            f"{name} must be positive, got {shown(value)}",
-            argument=name,
-            remedy="pass a larger number",
-        )
-
-
-def check_penalty(name: str, value: Any) -> None:
-    """Check a number that is zero or positive, and finite.
+def check_penalty(name: str, value: Any, *, zero: bool = True) -> None:
+    """Check a finite number that is positive, or zero if that may be.
 
     Examples
     --------
     >>> check_penalty("alpha", 0.0)
     """
-    check_number(name, value)
-    if not 0.0 <= float(value) < float("inf"):
-        raise InvalidInputError(
-            f"{name} is {value!r}", argument=name, remedy="pass zero or a positive number"
-        )
+    if not is_number(value):
+        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy="pass a number")
+    if not 0.0 <= float(value) < float("inf") or not (value or zero):
+        remedy = f"pass {'zero or ' if zero else ''}a positive number"
+        raise InvalidInputError(f"{name} is {value!r}", argument=name, remedy=remedy)

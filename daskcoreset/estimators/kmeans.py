@@ -23,7 +23,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points
-from daskcoreset.core.validation import column_shown, too_many
+from daskcoreset.core.validation import column_shown
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -44,6 +44,7 @@ from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.kmeans import too_many
 from daskcoreset.solvers.kmeans import (
     STEPS,
     auto_starts,

@@ -22,7 +22,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import AnyArray, Points
-from daskcoreset.core.validation import a_type, how_to_select, names_apart
+from daskcoreset.core.validation import a_type, columns_error
 from daskcoreset.estimators.checks import (
     CheckedParameters,
     InMemoryData,
@@ -354,21 +354,16 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
     def _check_names(self, columns: Sequence[str] | None, selection: str | None = None) -> None:
         """Check names of columns, if there are any, against those of the fit.
 
-        `selection` is how columns are selected, see `how_to_select`.
+        `selection` is how columns are selected, see `columns_error`.
         """
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is None or columns is None or list(fitted) == [*columns]:
             return
-        problem = how_to_select(columns, fitted, "the fit", selection)
-        if problem is None:
-            found, expected = names_apart(columns, fitted)
-            problem = (
-                f"X has the columns {found}, and {type(self).__name__} was fitted on {expected}; "
-                f"select these, in this order."
-            )
+        error = columns_error(columns, fitted, "the fit", selection)
         raise InvalidInputError(
-            f"The feature names should match those that were passed during fit: {problem}",
+            f"The feature names should match those that were passed during fit: {error.problem}",
             argument="X",
+            remedy=error.remedy,
         )
 
     @staticmethod

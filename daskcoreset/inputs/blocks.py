@@ -21,7 +21,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
     check_choice,
-    how_to_select,
+    columns_error,
     is_choice,
     is_int,
     too_many_zeros,
@@ -228,7 +228,7 @@ class RowBlocks:
 
     @property
     def selection(self) -> str | None:
-        """How columns of X are selected, see `daskcoreset.core.validation.how_to_select`."""
+        """How columns of X are selected, see `daskcoreset.core.validation.columns_error`."""
         if self.cube is not None:
             return None
         return self.selects
@@ -381,10 +381,9 @@ def known_blocks(
         named = isinstance(y, str) or isinstance(sample_weight, str)
         data = ReadOptions.of(X)[0]
         selection = selection_of(data, stored=is_path(data), named=named)
-        problem = how_to_select(found, known, owner, selection)
-        if problem is None:
+        if not {*known} <= {*found}:
             raise
-        raise InvalidInputError(problem) from None
+        raise columns_error(found, known, owner, selection) from None
 
 
 def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:

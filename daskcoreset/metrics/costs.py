@@ -15,9 +15,8 @@ from daskcoreset.core.invalid import find_unusable_row
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import (
-    how_to_select,
+    columns_error,
     n_dims,
-    names_apart,
 )
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks, row_blocks
@@ -113,22 +112,13 @@ def data_of(
     options = {"chunks": chunks, "on_invalid": on_invalid}
     blocks = known_blocks(known, "the coreset", X, y, sample_weight, **options)
     blocks, columns = blocks.by(coreset.metric), blocks.columns
-    if known is None or columns is None or [*known] == [*columns]:
-        known = columns = ()
-    if columns and (problem := how_to_select(columns, known, "the coreset", blocks.selection)):
-        raise InvalidInputError(problem)
+    if known is not None and columns is not None and [*known] != [*columns]:
+        raise columns_error(columns, known, "the coreset", blocks.selection)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
             f"X has {counted(blocks.schema.n_features, 'column')} and the coreset "
             f"{coreset.n_features}",
             argument="X",
             remedy="pass the data of the coreset",
-        )
-    if columns:
-        found, expected = names_apart(columns, known)
-        raise InvalidInputError(
-            f"X has the columns {found}, but the coreset has {expected}",
-            argument="X",
-            remedy="select these, in this order",
         )
     return blocks

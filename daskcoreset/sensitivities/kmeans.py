@@ -13,7 +13,7 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import as_int, too_many, too_wide
+from daskcoreset.core.validation import as_int
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.solvers.kmeans import (
@@ -32,6 +32,12 @@ from daskcoreset.solvers.kmeans import (
 
 # Rows of a block in which k-means++ draws from all of them.
 _DIRECT_ROWS = 16_384
+
+# What a sample may take; a block takes 32 MiB.
+_MAX_BYTES = 4 * 2**30
+
+# Products that one task may take: some half an hour.
+_MAX_WORK = 2e12
 
 # Rows of the sample of a round, at least.
 _SAMPLE_ROWS = 4096
@@ -152,16 +158,32 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     return chosen, float(costs_of(u, near).sum()) / before
 
 
+def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
+    """Return why k centers of a block would take more than half an hour, or None.
+
+    Examples
+    --------
+    >>> print(too_many(10**6, 10**6, 5))
+    1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
+    """
+    work = float(min(n_clusters, rows)) * rows * columns
+    if work <= _MAX_WORK:
+        return None
+    products = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
+    return f"{products}; pass a smaller n_clusters."
+
+
 def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
     """Return why a block is too wide, or centers are too many, for its rough solution."""
     sample = min(n_rows, max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters))
-    remedy = (
-        "pass fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
-        'method="lightweight", which leaves sparse rows as they are'
-    )
-    matrix = f"a sample of {sample:,} rows, zeros included,"
-    wide = too_wide(sample, n_features, matrix, remedy)
-    return wide or too_many(n_clusters, n_rows, n_features)
+    size = 8.0 * sample * n_features
+    if size > _MAX_BYTES:
+        return (
+            f"a sample of {sample:,} rows, zeros included, takes {size / 2**30:.3g} GiB; pass "
+            "fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
+            'method="lightweight", which leaves sparse rows as they are.'
+        )
+    return too_many(n_clusters, n_rows, n_features)
 
 
 class RoughKMeans(Sensitivity[Clusters]):

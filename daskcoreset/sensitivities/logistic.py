@@ -23,7 +23,6 @@ from daskcoreset.core.validation import (
     check_choice,
     check_flag,
     check_penalty,
-    check_positive,
 )
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
@@ -301,8 +300,7 @@ class Logistic(Sensitivity[Any]):
             raise InvalidInputError(
                 f"reads is {self.reads}", argument="reads", remedy="pass 1 or 2"
             )
-        check_positive("lam", self.lam)
-        check_penalty("lam", self.lam)  # which is finite
+        check_penalty("lam", self.lam, zero=False)
 
     @property
     def randomised(self) -> bool:  # type: ignore[override] # a fact of the parameters here

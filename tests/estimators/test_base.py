@@ -220,9 +220,7 @@ def test_names__of_columns_that_are_more_or_in_another_order_say_what_to_pass(
     frame.to_parquet(path := tmp_path / "t.parquet")
     with pytest.raises(InvalidInputError, match=r"pass open_rows\(X, columns=\['b', 'a'\]\)\.$"):
         model.predict(path)
-    with pytest.raises(
-        InvalidInputError, match=r"columns \['a'\], and CoresetKMeans was fitted on"
-    ):
+    with pytest.raises(InvalidInputError, match=r"columns \['a'\], and the fit has"):
         model.predict(given[["a"]])
 
 

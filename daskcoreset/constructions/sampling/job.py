@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from daskcoreset.constructions.sampling.block_steps import (
     ProposeCandidates,
     sum_scores,
@@ -21,7 +23,6 @@ from daskcoreset.core.errors import (
     package_versions,
     warn_complete,
     warn_few,
-    warn_lost,
     warn_user,
 )
 from daskcoreset.core.linalg import one_thread
@@ -233,7 +234,13 @@ class SamplingJob:
             warn_few(draw.size, len(rows))
         classes = self.construction.design.classes(selection.summary)
         if classes is not None and rows.labels is not None:
-            warn_lost(classes, rows.labels)
+            lost = np.setdiff1d(classes, rows.labels)
+            if len(lost):
+                warn_user(
+                    f"the coreset has no row of {len(lost)} of the {len(classes)} classes of y: "
+                    f'{", ".join(map(str, lost[:5]))}; raise size, or use sampling="systematic", '
+                    "which keeps rows of every class."
+                )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import AnyArray, Metric
-from daskcoreset.core.validation import names_apart
+from daskcoreset.core.validation import columns_error
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
 from daskcoreset.storage.group import GroupContents, refuse_inconsistent
@@ -191,12 +191,7 @@ class RowSchema:
                 remedy="pass the same columns",
             )
         if self.columns and other.columns and self.columns != other.columns:
-            found, expected = names_apart(other.columns, self.columns)
-            raise InvalidInputError(
-                f"X has the columns {found}, and the rows before it have {expected}",
-                argument="X",
-                remedy="select these, in this order",
-            )
+            raise columns_error(other.columns, self.columns, "the tree")
         if other.unit_length and not self.unit_length:
             raise InvalidInputError(
                 "unit_length is True, and the rows before are not divided by their lengths",
