@@ -275,13 +275,12 @@ class SourceView:
         for one in source if listed else [source]:
             with clear_errors("source", os.fspath(one), "files, a folder or a store"):
                 place = Place.of(one, self.reading.storage_options)
-                remote, path = place.filesystem, place.path
-                if remote is not None:  # which remembers lists from before the change
-                    remote.invalidate_cache()
+                files, path = place.filesystem, place.path
+                files.invalidate_cache()  # lists from before the change
                 base = re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0]
                 if is_glob(one):
                     places += place.matches()
-                    infos |= {} if remote is None else remote.glob(path, detail=True)
+                    infos |= files.glob(path, detail=True)
                 elif listed:
                     places.append(place)
                 elif is_web_store(place) or any(map(place.has, _ZARR_FILES)):
@@ -290,7 +289,7 @@ class SourceView:
                     places, base = [place], str(PurePosixPath(path).parent)
                 else:
                     places, base = _parquet_folder(place), path
-                    infos = {} if remote is None else remote.find(path, detail=True)
+                    infos = files.find(path, detail=True)
         start = "" if listed else base.rstrip("/") + "/"
         parts: dict[str, Part] = {}
         for file in places:
@@ -416,20 +415,17 @@ def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
     if is_web_store(place):  # whose folders look like files
         return None
     info = infos.get(place.path, {})
-    if info.get("size") is None:  # lists of web servers say less
-        info = read_clearly(lambda: f"the file {place.name!r}", partial(_info, place), place.url)
+    if info.get("size") is None or info.get("islink"):  # lists of web servers say less
+        info = read_clearly(
+            lambda: f"the file {place.name!r}",
+            lambda: place.filesystem.info(place.path),
+            place.url,
+        )
     if info["type"] != "directory":
         return fingerprint(info)
     files = place.files()
     names = _digest([file.path for file in files])
     return _joined([names, *(_file_fingerprint(file, infos) for file in files)])
-
-
-def _info(place: Place) -> Mapping[str, Any]:
-    from fsspec.implementations.local import LocalFileSystem
-
-    found: Mapping[str, Any] = (place.filesystem or LocalFileSystem()).info(place.path)
-    return found
 
 
 def _inner_store(array: Any) -> Any:
@@ -494,6 +490,7 @@ def _block_fingerprints(
 
 def _chunk_fingerprints(array: Any, keys: Sequence[str]) -> Mapping[str, str | None]:
     """Return the fingerprints of chunks by their keys. None of other stores than these."""
+    import fsspec
     from zarr.core.sync import sync
     from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
@@ -502,8 +499,9 @@ def _chunk_fingerprints(array: Any, keys: Sequence[str]) -> Mapping[str, str | N
 
     def ask() -> Mapping[str, Any]:
         if isinstance(store, LocalStore):
-            places = {key: Place(str(store.root / prefix / key)) for key in keys}
-            return {key: _info(place) for key, place in places.items() if place.is_file}
+            info = fsspec.filesystem("file").info
+            paths = {key: f"{store.root}/{prefix}{key}" for key in keys}
+            return {key: info(path) for key, path in paths.items() if Path(path).exists()}
         if isinstance(store, ObjectStore):
             return _listed_objects(store.store, prefix)
         return sync(_asked_objects(store.fs, f"{store.path.rstrip('/')}/{prefix}", keys))

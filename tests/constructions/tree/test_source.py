@@ -107,3 +107,12 @@ def test_follow__divides_the_rows_of_an_array_by_their_lengths(tmp_path: Path) -
     source = open_rows(tmp_path / "rows", unit_length=True)
     view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
     np.testing.assert_allclose(np.linalg.norm(view.coreset().points, axis=1), 1.0, rtol=1e-6)
+
+
+def test_refresh__of_a_link_whose_file_was_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "a.npy").symlink_to(tmp_path / "a.npy")
+    np.save(tmp_path / "a.npy", np.ones((9, 2)))
+    view = CoresetTree.follow(f"{tmp_path}/links/*.npy", tmp_path / "view", **OPTIONS)
+    np.save(tmp_path / "a.npy", np.full((9, 2), 2.0))
+    assert view.refresh().changed == ("a.npy",)
