@@ -19,9 +19,10 @@ from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
 from daskcoreset.core.errors import InvalidInputError, about_no_member
 from daskcoreset.core.invalid import find_inexact
 from daskcoreset.core.labels import find_unusable_label
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.linalg import flat_directions, one_thread, ridge_coefficients, scatter_root
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
@@ -143,8 +144,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         exact = moments is not None and moments.y_mean is not None and moments.count > 1
         if moments is not None and exact:
             with one_thread():
-                # The solver is given arrays, so it has no names of columns.
-                fitted = self._exact_solver(replace(moments, columns=None))
+                fitted = self._exact_solver(moments)
         else:
             points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
             assert labels is not None  # noqa: S101 - constructions ask for them
@@ -298,9 +298,21 @@ class CoresetRidge(LinearCoresetRegressor):
         return Ridge(self.alpha, **self._options)
 
     def _exact_solver(self, moments: DataSummary) -> Ridge:
-        # Steps take no time, of as many rows as columns.
-        steps: dict[str, Any] = {"tol": 1e-10} if self.positive else {}
-        return moments.ridge(float(self.alpha), **self._options, **steps)
+        model = Ridge(float(self.alpha), **self._options)
+        if self.positive:
+            # Steps take no time, of as many rows as columns.
+            fitted: Ridge = _fitted_to_root(model.set_params(tol=1e-10), moments, 1.0)
+            return fitted
+        # Whatever the units of columns are.
+        matrix = _with_intercept(moments, fit_intercept=model.fit_intercept)
+        model.coef_ = ridge_coefficients(matrix, model.alpha)
+        if not model.alpha:
+            # Columns that say the same have one solution of least length, as in scikit-learn.
+            flat = flat_directions(matrix[:-1, :-1])
+            model.coef_ = model.coef_ - flat @ (flat.T @ model.coef_)
+        model.intercept_ = _intercept(model, moments)
+        model.n_features_in_, model.n_iter_, model.solver_ = len(model.coef_), None, "cholesky"
+        return model
 
 
 class CoresetElasticNet(LinearCoresetRegressor):
@@ -402,4 +414,33 @@ class CoresetElasticNet(LinearCoresetRegressor):
         return ElasticNet(self.alpha, **self._options)
 
     def _exact_solver(self, moments: DataSummary) -> ElasticNet:
-        return moments.elastic_net(float(self.alpha), **self._options)
+        model = ElasticNet(float(self.alpha), **self._options)
+        # Its cost is a mean over the rows, and these are as many as there are columns, and one.
+        scale = (len(moments.mean) + 1) / moments.weight
+        fitted: ElasticNet = _fitted_to_root(model, moments, scale)
+        return fitted
+
+
+def _with_intercept(moments: DataSummary, *, fit_intercept: bool) -> FloatArray:
+    """Scatter of the columns and y about their means, or about the origin."""
+    if fit_intercept:
+        return moments.scatter
+    mean = np.append(moments.mean, [moments.y_mean or 0.0])
+    return np.asarray(moments.scatter + moments.weight * np.outer(mean, mean))
+
+
+def _intercept(model: Any, moments: DataSummary) -> float:
+    """Return the best intercept for given coefficients."""
+    assert moments.y_mean is not None  # noqa: S101 - `_solve` has looked
+    return float(moments.y_mean - moments.mean @ model.coef_) if model.fit_intercept else 0.0
+
+
+def _fitted_to_root(model: Any, moments: DataSummary, scale: float) -> Any:
+    """Fit a linear model to the rows of a root of the scatter matrix: their cost is that of all."""
+    fit_intercept = model.fit_intercept
+    rows = scatter_root(scale * _with_intercept(moments, fit_intercept=fit_intercept))
+    model.fit_intercept = False
+    model.fit(np.asfortranarray(rows[:, :-1]), rows[:, -1])
+    model.fit_intercept = fit_intercept
+    model.intercept_ = _intercept(model, moments)
+    return model

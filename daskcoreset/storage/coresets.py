@@ -46,7 +46,10 @@ def load_portfolio(store: Location, storage_options: Mapping[str, Any] | None) -
         groups, attributes = dict(contents.groups), dict[str, Any](contents.attributes)
         kept, moments = groups.pop(_MOMENTS, None), None
         if kept is not None:
-            moments = DataSummary.from_stored(kept.arrays, kept.attributes)
+            record: dict[str, Any] = {**kept.arrays, **kept.attributes}
+            columns = record.pop("columns")
+            moments = DataSummary(**record, columns=None if columns is None else tuple(columns))
+            moments.check()
         names = enumerate(attributes["members"])
         members = {name: _coreset_of(groups[f"{_MEMBER}{i}"]) for i, name in names}
         return Portfolio(members, attributes["provenance"], moments)
@@ -84,8 +87,10 @@ def _coreset_of(contents: GroupContents) -> Coreset:
 def _of_portfolio(portfolio: Portfolio) -> GroupContents:
     groups = {f"{_MEMBER}{i}": _of_coreset(member) for i, member in enumerate(portfolio.values())}
     if (moments := portfolio.moments) is not None:
-        arrays, record = moments.to_stored()
-        dims = {name: moments.dimensions(name) for name in arrays}
+        arrays = {"mean": moments.mean, "scatter": moments.scatter}
+        dims = {"mean": ("feature",), "scatter": ("variable", "other_variable")}
+        record = {name: getattr(moments, name) for name in ("count", "weight", "y_mean")}
+        record["columns"] = None if moments.columns is None else list(moments.columns)
         groups[_MOMENTS] = GroupContents(arrays, dims, record, _MOMENTS, SCHEMA_VERSION)
     attributes = {"members": list(portfolio), "provenance": thaw(portfolio.provenance)}
     return GroupContents({}, {}, attributes, "portfolio", SCHEMA_VERSION, groups)
