@@ -23,7 +23,7 @@ from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import a_type, is_int, shown
+from daskcoreset.core.validation import a_type, shown
 from daskcoreset.inputs.cubes import refuse_cube
 
 if TYPE_CHECKING:
@@ -195,38 +195,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         >>> table.select(slice("b", "c")), table.select(["a", "d"])
         ([False, True, True, False], [True, False, False, True])
         """
-        if leaves is None:
-            return [True] * len(self)
-        if isinstance(leaves, slice):
-            return windows.select(self, leaves, self.position)
-        if is_int(leaves):
-            return windows.by_position(len(self), leaves)
-        if windows.is_date(leaves):
-            return windows.by_date(self, leaves, leaves)
-        if not hasattr(leaves, "__iter__"):
-            raise InvalidTypeError(
-                f"leaves is {shown(leaves)}", argument="leaves", remedy="pass names, which are text"
-            )
-        names = [leaves] if isinstance(leaves, str) else _listed(leaves)
-        if not names:
-            raise InvalidInputError(
-                "leaves is empty",
-                argument="leaves",
-                remedy="pass at least one name, or leave it out",
-            )
-        if not_text := [name for name in names if not isinstance(name, str)]:
-            raise InvalidTypeError(
-                f"leaves holds {shown(not_text[0])}",
-                argument="leaves",
-                remedy="pass names, which are text, or positions as one number or a slice",
-            )
-        positions = {self.position(name) for name in names}
-        if len(positions) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidInputError(
-                f"leaves names {twice!r} twice", argument="leaves", remedy="name every leaf once"
-            )
-        return [position in positions for position in range(len(self))]
+        return windows.select(self, leaves)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the name of the leaf of every row number, and the row's number in it.
@@ -316,15 +285,6 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
                 remedy="pass times of one kind, so that they can be compared",
             )
     return text
-
-
-def _listed(leaves: Any) -> list[Any]:
-    try:
-        return list(leaves)
-    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
-        raise InvalidTypeError(
-            f"leaves is {shown(leaves)}", argument="leaves", remedy="pass names, which are text"
-        ) from error
 
 
 # --- reading ------------------------------------------------------------------------------

@@ -95,25 +95,6 @@ def is_reduced(level: int) -> bool:
     return level in {0, 2} or (level > 1 and level % 2 == 1)
 
 
-# Parts of waiting rows that become one, if the first of them is not twice as long as the last.
-_SIMILAR_PARTS = 32
-
-
-def with_waiting(
-    parts: tuple[WeightedPoints, ...], further: WeightedPoints
-) -> tuple[WeightedPoints, ...]:
-    """Return rows that wait and further ones, in order.
-
-    Parts of about one size become one. Rows that arrive one by one are copied a logarithmic number
-    of times, and held in few arrays.
-    """
-    parts = (*parts, further)
-    while len(parts) >= _SIMILAR_PARTS and len(parts[-_SIMILAR_PARTS]) < 2 * len(parts[-1]):
-        last = concatenate_parts(parts[-_SIMILAR_PARTS:])
-        parts = (*parts[:-_SIMILAR_PARTS], last)
-    return parts
-
-
 def joined(parts: Sequence[WeightedPoints]) -> list[WeightedPoints]:
     """Return waiting rows as one part in a list, or an empty list.
 
@@ -210,7 +191,7 @@ class StreamState:
         if start < len(points):
             # Copied: a slice would keep all of a large batch, and the user may write into it.
             rest = points.take(slice(start, None)).copied(self.n_rows)
-            waiting = with_waiting(waiting, rest)
+            waiting = (*waiting, rest)
         return replace(
             state,
             waiting=waiting,

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, no_array
-from daskcoreset.core.validation import a_type, is_int
+from daskcoreset.core.validation import a_type, is_int, shown
 
 if TYPE_CHECKING:
+    from daskcoreset.constructions.tree.leaves import LeafTable
     from daskcoreset.core.coreset import Coreset
-
-
-class _Leaf(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def time(self) -> str | None: ...
 
 
 def is_date(value: Any) -> bool:
@@ -62,40 +55,7 @@ def kinds_of_time(text: str) -> set[str]:
     return kinds
 
 
-def by_position(n_leaves: int, window: slice | int) -> list[bool]:
-    """Return a mask of the leaves at some positions, as Python counts them.
-
-    Examples
-    --------
-    >>> by_position(4, slice(-3, -1)), by_position(4, -1)
-    ([False, True, True, False], [False, False, False, True])
-    """
-    if isinstance(window, slice):
-        if window.step == 0:
-            raise InvalidInputError(
-                f"leaves is {window!r}, whose step is 0",
-                argument="leaves",
-                remedy="pass another step",
-            )
-        chosen = range(n_leaves)[window]
-    elif -n_leaves <= window < n_leaves:
-        chosen = range(n_leaves)[window:][:1]
-    else:
-        raise InvalidInputError(
-            f"leaves is {window}, and there are {n_leaves}",
-            argument="leaves",
-            remedy="pass a position among them",
-        )
-    if not chosen:
-        raise InvalidInputError(
-            f"leaves is {window!r}, which holds none of the {n_leaves} leaves",
-            argument="leaves",
-            remedy="pass another window",
-        )
-    return [position in chosen for position in range(n_leaves)]
-
-
-def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
+def by_date(leaves: LeafTable, first: Any, last: Any) -> list[bool]:
     """Return a mask of the leaves from one date or time to another, both included.
 
     A date means the whole day. A time with a zone is compared in UTC, any other unchanged.
@@ -157,45 +117,90 @@ def no_leaves() -> InvalidInputError:
     )
 
 
-def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int]) -> list[bool]:
-    """Return a mask of the leaves in a slice of names, positions or dates.
+def select(leaves: LeafTable, window: Any) -> list[bool]:
+    """Return a mask of the leaves of a window, see `LeafTable.select`."""
+    n = len(leaves)
+    chosen: Any = range(n)
+    if is_date(window):
+        return by_date(leaves, window, window)
+    if isinstance(window, slice):
+        if window.step is None and (is_date(window.start) or is_date(window.stop)):
+            return by_date(leaves, window.start, window.stop)
+        chosen = _in_slice(leaves, window)
+    elif is_int(window):
+        if not -n <= window < n:
+            raise InvalidInputError(
+                f"leaves is {window}, and there are {n}",
+                argument="leaves",
+                remedy="pass a position among them",
+            )
+        chosen = [window % n]
+    elif window is not None:
+        chosen = _positions(leaves, window)
+    return [position in chosen for position in range(n)]
 
-    Parameters
-    ----------
-    leaves : sequence of Leaf
-    window : slice
-    position : callable
-        Returns that of a name, or raises an error.
-    """
+
+def _in_slice(leaves: LeafTable, window: slice) -> range:
+    """Return the positions of a slice of positions, or of names with both ends included."""
     bounds = [one for one in (window.start, window.stop) if one is not None]
-    steps = is_int(window.step) or (window.step is None and bounds)
-    if all(map(is_int, bounds)) and steps:
-        return by_position(
-            len(leaves), slice(*map(_index, (window.start, window.stop, window.step)))
-        )
+    if all(map(is_int, bounds)) and (bounds or is_int(window.step)):
+        found = range(0)
+        if window.step != 0:
+            ends = (window.start, window.stop, window.step)
+            found = range(len(leaves))[slice(*(None if x is None else int(x) for x in ends))]
+        if not found:
+            raise InvalidInputError(
+                f"leaves is {window!r}, which holds none of the {len(leaves)} leaves",
+                argument="leaves",
+                remedy="pass another window",
+            )
+        return found
     if window.step is not None:
         raise InvalidInputError(
             f"leaves is a slice with step {window.step!r}, which only positions have",
             argument="leaves",
             remedy="pass a list of names",
         )
-    if any(map(is_date, bounds)):
-        return by_date(leaves, window.start, window.stop)
     if not leaves:
         raise no_leaves()
-    start = 0 if window.start is None else position(window.start)
-    stop = len(leaves) - 1 if window.stop is None else position(window.stop)
+    start = 0 if window.start is None else leaves.position(window.start)
+    stop = len(leaves) - 1 if window.stop is None else leaves.position(window.stop)
     if start > stop:
         raise InvalidInputError(
             f"leaves goes from {window.start!r} back to {window.stop!r}",
             argument="leaves",
             remedy="swap them",
         )
-    return [start <= one <= stop for one in range(len(leaves))]
+    return range(start, stop + 1)
 
 
-def _index(value: Any) -> int | None:
-    return None if value is None else int(value)
+def _positions(leaves: LeafTable, names: Any) -> set[int]:
+    """Return the positions of leaves by their names, which are different."""
+    try:
+        listed = [names] if isinstance(names, str) else list(names)
+    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
+        raise InvalidTypeError(
+            f"leaves is {shown(names)}", argument="leaves", remedy="pass names, which are text"
+        ) from error
+    if not listed:
+        raise InvalidInputError(
+            "leaves is empty",
+            argument="leaves",
+            remedy="pass at least one name, or leave it out",
+        )
+    if not_text := [name for name in listed if not isinstance(name, str)]:
+        raise InvalidTypeError(
+            f"leaves holds {shown(not_text[0])}",
+            argument="leaves",
+            remedy="pass names, which are text, or positions as one number or a slice",
+        )
+    positions = {leaves.position(name) for name in listed}
+    if len(positions) < len(listed):
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise InvalidInputError(
+            f"leaves names {twice!r} twice", argument="leaves", remedy="name every leaf once"
+        )
+    return positions
 
 
 class TreeWindow:
