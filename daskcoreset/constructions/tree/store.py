@@ -25,7 +25,7 @@ from daskcoreset.constructions.tree.leaves import (
     stored_leaf,
 )
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.place import Kept, Place, Root, place_at, version_of
+from daskcoreset.constructions.tree.place import Kept, Place, place_at, version_of
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.source import SourceView
@@ -371,11 +371,7 @@ class CoresetTree:
         asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
         place = place_at("path", path, *_LAYOUT, storage_options)
         for turn in range(_N_TURNS):
-            if place.find() is None:
-                view.refuse_inside(place.path, place.name)
-                tree = cls._begun(asked, place, view)
-            else:
-                tree = cls._reopened(asked, place, view, may_replace=not turn)
+            tree = cls._followed(asked, place, view)
             try:
                 tree.refresh()
                 break
@@ -387,33 +383,28 @@ class CoresetTree:
         return tree
 
     @classmethod
-    def _begun(
-        cls, asked: Asked, place: Place, view: SourceView, replaced: Root | None = None
-    ) -> CoresetTree:
-        """Return an empty view, which its first version makes."""
+    def _followed(cls, asked: Asked, place: Place, view: SourceView) -> CoresetTree:
+        """Open a view, or begin one, which its first version makes."""
+        if (root := place.find()) is not None:
+            manifest = Manifest.newest(place, root)
+            root = manifest.root
+            try:
+                settings = persistence.settings_from(root.settings, place.name, asked.method)
+                asked.check(settings, place.name)
+                return cls(settings, manifest, view)
+            except InvalidInputError:
+                if manifest.source is None or manifest.next_uid:
+                    raise
+        # A view that never had a leaf takes other settings.
         settings = asked.settings()
         values = persistence.settings_values(settings)
-        if replaced is None:
+        if root is None:
+            view.refuse_inside(place.path, place.name)
             remedy = "CoresetTree.follow opens a view that is there, or choose another path"
             root = place.draft(values, remedy)
         else:
-            root = replaced.with_settings(values)
+            root = root.with_settings(values)
         return cls(settings, Manifest(place, root, root.version), view)
-
-    @classmethod
-    def _reopened(
-        cls, asked: Asked, place: Place, view: SourceView, *, may_replace: bool
-    ) -> CoresetTree:
-        """Open a view that is there. One that never had a leaf takes other settings."""
-        try:
-            settings, manifest = _opened(place, asked.method)
-            asked.check(settings, place.name)
-        except InvalidInputError:
-            manifest = Manifest.newest(place, place.root())
-            if not may_replace or manifest.source is None or manifest.next_uid:
-                raise
-            return cls._begun(asked, place, view, manifest.root)
-        return cls(settings, manifest, view)
 
     def refresh(
         self,
