@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from daskcoreset.constructions.coverage.cover import Coverage, build_cover
 from daskcoreset.constructions.draws import Draw, MergeReduce
 from daskcoreset.constructions.portfolio import PortfolioJob
@@ -35,7 +37,6 @@ from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import Plan
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.sensitivities import (
     Sensitivity,
@@ -128,7 +129,8 @@ def build(
     cover = _coverage(method, size, n_clusters, random_state, draw)
     if cover is not None:
         blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        return placed(build_cover(cover, blocks, progress=progress), blocks.cube)
+        found: Coreset = _on_grid(build_cover(cover, blocks, progress=progress), blocks.cube)
+        return found
     define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     coreset: Coreset = run_job(define(blocks), progress)
@@ -188,10 +190,10 @@ def plan(
         )
     define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    job, cube = define(blocks), blocks.cube
+    job = define(blocks)
     lazy = job.lazy()
-    if cube is not None:
-        lazy = lazy.then(partial(placed, cube=cube))
+    if blocks.cube is not None:
+        lazy = lazy.then(partial(_on_grid, cube=blocks.cube))
     return Plan(lazy, blocks, job.reads, job.n_candidates, progress)
 
 
@@ -337,7 +339,8 @@ def grow(
     construction = _grown(default_method(method, n_clusters), n_clusters)
     define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    return placed(auto_size(define(blocks), rule, progress=progress), blocks.cube)
+    found: Coreset = _on_grid(auto_size(define(blocks), rule, progress=progress), blocks.cube)
+    return found
 
 
 def build_and_hold_out(
@@ -576,19 +579,34 @@ def run_job(job: _Job | PortfolioJob, progress: bool | None) -> Any:
     """Return the coreset or portfolio of a job."""
     cube = job.blocks.cube
     if not job.is_graph:
-        return _placed(job.compute_now(), cube)
+        return _on_grid(job.compute_now(), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):
-        return _placed(lazy.compute(**compute_options(job.blocks)), cube)
+        return _on_grid(lazy.compute(**compute_options(job.blocks)), cube)
 
 
-def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfolio:
-    """Return what was built with the row numbers and coordinates of a cube."""
-    if isinstance(built, Coreset):
-        return placed(built, cube)
+def _on_grid(built: Any, cube: Cube | None) -> Any:
+    """Return a coreset or portfolio with the row numbers and coordinates of a cube."""
     if cube is None:
         return built
-    return replace(built, members={name: placed(one, cube) for name, one in built.items()})
+    if isinstance(built, Portfolio):
+        members = {name: _on_grid(one, cube) for name, one in built.items()}
+        return replace(built, members=members)
+    coreset = built.renumbered(cube.numbers)
+    rows = coreset.take(np.argsort(coreset.indices, kind="stable"))
+    where = {
+        "sample_dims": list(cube.dims),
+        "sample_shape": list(cube.shape),
+        "cube": cube.to_json(),
+    }
+    return Coreset(
+        rows.points,
+        rows.weights,
+        rows.indices,
+        rows.labels,
+        {**coreset.provenance, **where},
+        cube.coordinates(rows.indices),
+    )
 
 
 def _default_rows(construction: Any, n_clusters: int | None) -> int:

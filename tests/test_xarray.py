@@ -303,7 +303,7 @@ def test_predict__takes_other_cubes_with_these_features() -> None:
     weighted = cube.assign(area=("lat", np.ones(8, np.float32)))
     again = weighted.coreset.kmeans(3, weights="area", n_init=1, random_state=0)
     np.testing.assert_array_equal(again.predict(weighted), model.predict(cube))
-    with pytest.raises(InvalidInputError, match="X has 1 features"):
+    with pytest.raises(InvalidInputError, match=r"columns \['t2m'\], and .* on \['t2m', 'u10'\]"):
         model.predict(cube[["t2m"]])
     with pytest.raises(InvalidInputError, match=r"columns \['t2', 'u10'\], and CoresetKMeans was"):
         model.predict(cube.rename(t2m="t2"))
@@ -395,7 +395,7 @@ def test_coreset__of_a_cube_knows_its_features(levels: Any, tmp_path: Path) -> N
     coreset = Coreset.from_zarr(tmp_path / "c")
     model = CoresetKMeans(2, random_state=0).fit(coreset)
     assert model.predict(air).dims == ("time", "x")
-    with pytest.raises(InvalidInputError, match="2 features"):
+    with pytest.raises(InvalidInputError, match=r"2 features|feature names should match"):
         model.predict(air.isel(level=[0, 1]))
     if levels is not None:
         with pytest.raises(InvalidInputError, match="feature names should match"):

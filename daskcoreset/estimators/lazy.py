@@ -38,7 +38,7 @@ from daskcoreset.estimators.scoring import accuracy, weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks, selection_of
-from daskcoreset.inputs.cubes import Cube, dataset_of
+from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index
 from daskcoreset.inputs.options import (
     ReadOptions,
@@ -204,7 +204,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
 
     def _as_fitted(self, X: Any) -> Any:
         """Return a cube with the dimensions that were features in the fit, else X."""
-        return X if self._cube is None else self._cube.asked(X)
+        return X if self._cube is None else self._cube.like_fit(X)
 
     def _set_features(
         self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
@@ -308,7 +308,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
                 "the model was fitted on rows without dimensions and units",
                 remedy=f"fit it on open_rows(X, sample_dims=...) of xarray, or use {attribute}",
             )
-        return dataset_of(self._cube.features, getattr(self, attribute), dim)
+        return self._cube.dataset_of(getattr(self, attribute), dim)
 
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         """Weighted share of the rows whose label `fitted` predicts, in one pass."""
@@ -337,8 +337,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return None if names is None else [str(name) for name in names]
 
     def _checked(self, blocks: RowBlocks) -> RowBlocks:
-        if blocks.cube is None:
-            self._check_names(blocks.columns, blocks.selection)
+        self._check_names(blocks.columns, blocks.selection)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:
@@ -348,7 +347,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
                 argument="X",
                 remedy="pass the columns it was fitted on",
             )
-        self._check_names(blocks.columns)
         return blocks
 
     def _check_names(self, columns: Sequence[str] | None, selection: str | None = None) -> None:

@@ -29,7 +29,7 @@ from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.timeout import active_client
 from daskcoreset.execution.versions import Versions, check_here, own_versions
 from daskcoreset.inputs.blocks import BlockRows, RowBlocks
-from daskcoreset.inputs.cube_arrays import unflattened
+from daskcoreset.inputs.cube_blocks import unflattened
 
 T = TypeVar("T")
 

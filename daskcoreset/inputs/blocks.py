@@ -27,8 +27,7 @@ from daskcoreset.core.validation import (
     too_many_zeros,
 )
 from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut, is_sparse
-from daskcoreset.inputs.cube_opening import open_cube
-from daskcoreset.inputs.cubes import Cube
+from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.open import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions, is_path, select_features
@@ -419,28 +418,25 @@ def _cube_blocks(
     X: Any, y: Any, sample_weight: Any, options: ReadOptions, on_invalid: Literal["raise", "drop"]
 ) -> RowBlocks:
     """Bring an xarray object to blocks of rows, as its chunks lie."""
-    limits = {"target": TARGET_BYTES, "memory": MEMORY_BYTES, "huge": HUGE_BYTES}
-    opened = open_cube(X, y, sample_weight, options, **limits)
-    sizes = tuple(map(len, opened.boxes))
-    arrays = opened.arrays
+    cube, arrays = open_cube(X, y, sample_weight, options, target=TARGET_BYTES, memory=MEMORY_BYTES)
+    rows, boxes, source = arrays["X"], cube.boxes(), X.encoding.get("source")
+    sizes = tuple(map(len, boxes))
+    text_labels = None if y is None else arrays["y"].dtype.kind not in "biuf"
+    schema = BlockSchema(
+        rows.shape[1], rows.dtype, on_invalid, text_labels=text_labels, columns=cube.columns
+    )
     return RowBlocks(
-        schema=BlockSchema(
-            opened.n_features,
-            opened.dtype,
-            on_invalid,
-            text_labels=opened.text_labels,
-            columns=opened.columns,
-        ),
-        arrays=opened.row_arrays() | arrays,
+        schema=schema,
+        arrays=arrays,
         indices=range(len(sizes)),
         sizes=sizes,
         starts=_starts(sizes),
-        stored_bytes=opened.stored_bytes,
-        memory_bytes=opened.memory_bytes + _memory_bytes(arrays.values()),
-        name=opened.name,
-        columns=opened.columns,
-        cube=opened.cube,
-        boxes=opened.boxes,
+        stored_bytes=sum(part.nbytes for part in arrays.values()),
+        memory_bytes=_memory_bytes(arrays.values()),
+        name=clean_url(source) if isinstance(source, str) else None,
+        columns=cube.columns,
+        cube=cube,
+        boxes=boxes,
     )
 
 
