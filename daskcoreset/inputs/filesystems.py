@@ -220,14 +220,8 @@ _OTHER_FILES = {
     ".zip": 'if it is a Zarr store, pass zarr.storage.ZipStore(path, mode="r")',
 }
 
-# Packages of codecs, by the beginnings of their names.
-_CODECS = {
-    "imagecodecs": "imagecodecs",
-    "pcodec": "numcodecs[pcodec]",
-    "zfpy": "numcodecs[zfpy]",
-    "msgpack": "numcodecs[msgpack]",
-    "crc32c": "numcodecs[crc32c]",
-}
+# Codecs that are extras of numcodecs.
+_EXTRAS = ("pcodec", "zfpy", "msgpack", "crc32c")
 
 
 @contextmanager
@@ -305,8 +299,11 @@ def _missing_codec(error: Exception) -> str | None:
         return None
     quoted = text.replace('"', "'").split("'")[1:]
     codec = next(filter(None, quoted), "").removeprefix("numcodecs.")
-    known = (package for start, package in _CODECS.items() if codec.startswith(start))
-    package = next(known, "that has it, such as imagecodecs or numcodecs")
+    package = "that has it, such as imagecodecs or numcodecs"
+    if codec.startswith("imagecodecs"):
+        package = "imagecodecs"
+    elif codec in _EXTRAS:
+        package = f"numcodecs[{codec}]"
     return f"the codec {codec!r} is missing: install the package {package}, also on every worker"
 
 

@@ -217,8 +217,7 @@ def ours_and_an_array(path: Path) -> None:
 
 
 def a_forged_header(path: Path) -> None:
-    header = {"kind": "demo", "members": {"photos": "group"}}
-    zarr.create_group(path, attributes={"daskcoreset": header})
+    zarr.create_group(path, attributes={"daskcoreset": {"kind": "demo", "arrays": ["photos"]}})
     a_home(path)
 
 
