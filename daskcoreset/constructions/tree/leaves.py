@@ -17,6 +17,7 @@ import numpy as np
 from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.shape import Part, shape_by_keys
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
@@ -161,6 +162,11 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 remedy=f"pass one of those in tree.leaves, such as {names}",
             )
         return self._positions[name]
+
+    @cached_property
+    def shape(self) -> Part | None:
+        """The nodes above the leaves. None without leaves."""
+        return shape_by_keys(self.names, [leaf.node for leaf in self]) if self else None
 
     @cached_property
     def _positions(self) -> dict[str, int]:

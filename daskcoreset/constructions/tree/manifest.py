@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +26,7 @@ from daskcoreset.constructions.tree.place import (
     page_files,
     version_of,
 )
-from daskcoreset.constructions.tree.shape import Part, shape_by_keys
+from daskcoreset.constructions.tree.shape import Part
 from daskcoreset.constructions.tree.source import SourceRecord
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
@@ -75,12 +74,10 @@ class Manifest:
     schema: RowSchema | None = None
     source: SourceRecord | None = None
 
-    @cached_property
+    @property
     def top(self) -> Part | None:
         """The shape; None without leaves."""
-        if not self.leaves:
-            return None
-        return shape_by_keys(self.leaves.names, [leaf.node for leaf in self.leaves])
+        return self.leaves.shape
 
     @property
     def depth(self) -> int:
@@ -182,17 +179,20 @@ class Manifest:
             names = [group.name for group in groups[:-1]]
             return replace(
                 manifest,
-                nodes=manifest._named(made_in),
+                nodes=manifest._named({}, made_in),
                 pages=dict(zip(names, pages, strict=True)),
             )
 
-    def _named(self, made_in: Mapping[str, int]) -> dict[str, str]:
-        """Return the names of the objects of all nodes, given the versions that made them.
+    def _named(self, known: Mapping[str, str], made_in: Mapping[str, int]) -> dict[str, str]:
+        """Return the names of the objects of all nodes, given the versions that made the new ones.
 
         A name identifies the rows that a node stands for, by their leaves, and their numbers.
         """
         names: dict[str, str] = {}
         for part in self.top or ():
+            if part.name in known:
+                names[part.name] = known[part.name]
+                continue
             if part.below:
                 digest = digest_of(*(names[below.name][13:] for below in part.below))
             else:
@@ -276,7 +276,6 @@ class Manifest:
         """
         version = self.root.version + 1
         new = {name: points for name, points in made.items() if name not in self.nodes}
-        made_in = {name: version_of(object_) for name, object_ in self.nodes.items()}
         for part in changed.top or ():
             if part.below and part.name not in self.nodes:
                 names = [below.name for below in part.below]
@@ -291,7 +290,7 @@ class Manifest:
                     argument="method",
                     remedy="correct its `reduce`, or raise inner_size",
                 )
-        nodes = changed._named(made_in | dict.fromkeys(new, version))
+        nodes = changed._named(self.nodes, dict.fromkeys(new, version))
         objects: dict[str, Files] = {}
         for name, points in new.items():
             state = {"name": nodes[name]}

@@ -50,7 +50,7 @@ Files: TypeAlias = Mapping[str, bytes]
 SCHEMA_VERSION = 1
 
 # An object, or what a killed writer left of one.
-_NAME = re.compile(r"\.?(?P<version>\d{12})-[0-9a-f]{24}(\.[0-9a-f]{32}\.daskcoreset-partial)?")
+_NAME = re.compile(r"\.?(?P<version>\d{12})-[0-9a-f]{16}(\.[0-9a-f]{32}\.daskcoreset-partial)?")
 
 _PAGE = "page.json.gz"
 
@@ -70,9 +70,9 @@ class UnansweredError(StoreError):
 
 
 def digest_of(*parts: str | bytes) -> str:
-    """Return 24 hexadecimal digits that identify texts."""
+    """Return 16 hexadecimal digits that identify texts."""
     data = (part if isinstance(part, bytes) else part.encode() for part in parts)
-    return hashlib.blake2b(b" ".join(data), digest_size=12).hexdigest()
+    return hashlib.blake2b(b" ".join(data), digest_size=8).hexdigest()
 
 
 def object_name(version: int, digest: str) -> str:
@@ -270,7 +270,7 @@ class Place:
                 remedy="choose another path, or move that away",
             )
         if found is None:
-            self.folder.check(f"{self.part}/{object_name(1, uuid4().hex[:24])}")
+            self.folder.check(f"{self.part}/{object_name(1, uuid4().hex[:16])}")
             return Root(settings)
         return found.with_settings(settings)
 

@@ -37,9 +37,11 @@ class Part:
 
     def __iter__(self) -> Iterator[Part]:
         """Go through the part and all below it, those below first."""
-        for part in self.below:
-            yield from part
-        yield self
+        pending, found = [self], []
+        while pending:
+            found.append(part := pending.pop())
+            pending.extend(part.below)
+        return reversed(found)
 
     def groups(self) -> Iterator[Part]:
         """Go through the groups, those below first."""
