@@ -27,12 +27,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.acceptance.tools.disk import Connection, Disk
 from tests.acceptance.tools.histories import RemoteTreeHistory, StreamHistory, TreeHistory
-from tests.tools.light_groups import light_groups
 
 STEPS = 50  # of a history
 
-# What it is, on what, and its part of all steps. Those of an object store write real groups of
-# Zarr, which take ten times as long.
+# What it is, on what, and its part of all steps.
 MACHINES: dict[str, tuple[Any, Any, float]] = {
     "tree": (TreeHistory, Disk, 0.48),
     "stream": (StreamHistory, Disk, 0.48),
@@ -70,7 +68,7 @@ def run(name: str, found: Found) -> None:
     """Run a machine for another part, with a seed of its own."""
     machine, failing, _ = MACHINES[name]
     start = time.perf_counter()
-    with failing().installed() as disk, light_groups():
+    with failing().installed() as disk:
         bound = type(machine.__name__, (machine,), {"disk": disk, "seen": found.seen})
         try:
             run_state_machine_as_test(seed(found.parts)(bound), settings=OPTIONS)

@@ -106,16 +106,6 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda *_: None)
 
 
-@pytest.fixture
-def light_trees(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep what trees on the disk hold in memory: for tests that are about their sources."""
-    from tests.tools.light_groups import light_groups
-
-    monkeypatch.setattr(os, "fsync", lambda *_: None)
-    with light_groups():
-        yield
-
-
 @pytest.fixture(scope="session")
 def real_disk() -> Iterator[Path]:
     """A folder that is not in memory: for tests of memory, and of processes that are killed."""

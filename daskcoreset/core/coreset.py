@@ -27,7 +27,6 @@ from daskcoreset.core.validation import a_type, is_int, shown, unused_name
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.axes import Axes
 
     from daskcoreset.solvers.centroids import Centroids
     from daskcoreset.storage.locations import Location
@@ -549,7 +548,7 @@ class Coreset(WeightedPoints):
 
         return audit(self, X, y, **options)
 
-    def plot(self, X: Any = None, **options: Any) -> Axes:
+    def plot(self, X: Any = None, **options: Any) -> Any:
         """Plot the rows of this coreset, sized by weight, over a density of the data.
 
         Parameters

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -51,6 +50,7 @@ JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON
 _CHUNK_BYTES = 32 * 2**20
 
 _GROUP = "group"
+_CHECK = "check the place, storage_options and the network"
 _FROM_A_COPY = "restore it from a copy or build it again"
 
 # What opens a group that is of another kind than was asked for.
@@ -161,11 +161,13 @@ def write_group(
     def write() -> None:
         _write(zarr_store(store, storage_options), contents, overwrite=overwrite)
 
-    with _clear_errors(name, "written", "check the place, storage_options and the network"):
+    with _clear_errors(name, "written", _CHECK):
         in_time(write, lambda: f"{name} has not answered", NO_ANSWER)
 
 
 def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> None:
+    from zarr.storage import LocalStore, StorePath
+
     if place.read_only or not place.store.supports_deletes:
         raise InvalidInputError(
             f"store {_name(place)} is read-only or cannot delete",
@@ -182,7 +184,7 @@ def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> Non
     # Asked before the work and again after it.
     again = partial(_replaceable, place, contents.kind, overwrite=overwrite)
     with new_store(path, lambda: bool(again())) as scratch:
-        fill_group(scratch, contents)
+        fill_group(StorePath(LocalStore(scratch)), contents)
 
 
 @contextmanager
@@ -258,18 +260,15 @@ def _clear_away(place: StorePath, contents: GroupContents, replaced: set[str]) -
     sync(place.store.delete((place / "zarr.json").path))
 
 
-def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
+def fill_group(place: StorePath, contents: GroupContents) -> None:
     """Write contents that are checked to an empty place."""
-    from zarr.storage import LocalStore, StorePath
-
-    target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
-    group = _claimed(target, contents)
+    group = _claimed(place, contents)
     for name, array in contents.arrays.items():
-        check_time(f"{_name(target)} was being written", NO_ANSWER)
+        check_time(f"{_name(place)} was being written", NO_ANSWER)
         _write_array(group, name, array, contents.dims[name])
     for name, inner in contents.groups.items():
-        fill_group(target / name, inner)
-    check_time(f"{_name(target)} was being written", NO_ANSWER)
+        fill_group(place / name, inner)
+    check_time(f"{_name(place)} was being written", NO_ANSWER)
     header = {**contents.header, "digest": contents.digest}
     group.attrs.put({**contents.attributes, HEADER: header})
 
@@ -328,27 +327,20 @@ def read_group(
     storage_options: Mapping[str, Any] | None = None,
 ) -> GroupContents:
     """Read a group of a kind that `write_group` wrote, and check every bit of it."""
+    from zarr.storage import LocalStore, StorePath
+
     name = location_name(store)
 
     def read() -> GroupContents:
         place = zarr_store(store, storage_options)
-        path = _path_of(place)
-        if path is not None:
-            return read_folder(path, kind=kind, schema_version=schema_version)
+        if (path := _path_of(place)) is not None:
+            # A writer that was killed between its renames leaves the group of before beside it.
+            there = path if path.exists() else find_previous(path) or path
+            place = StorePath(LocalStore(there, read_only=True))
         return read_contents(place, name, kind, schema_version)
 
-    with _clear_errors(name, "opened", "check the place, storage_options and the network"):
+    with _clear_errors(name, "opened", _CHECK):
         return in_time(read, lambda: f"{name} has not answered", NO_ANSWER)
-
-
-def read_folder(path: Path, *, kind: str, schema_version: int) -> GroupContents:
-    """Read a group on a disk as `read_group` does."""
-    from zarr.storage import LocalStore, StorePath
-
-    # A writer that was killed between its renames leaves the group of before beside the path.
-    there = path if os.path.lexists(path) else find_previous(path) or path
-    place = StorePath(LocalStore(there, read_only=True))
-    return read_contents(place, str(path), kind, schema_version)
 
 
 def read_contents(

@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance import face
 from tests.acceptance.tools.trees import Recorder, days, grown, rows, shapes
 
-pytestmark = pytest.mark.usefixtures("light_trees")
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 def test_stream__groups_of_four_and_eight_leaves_are_reduced_together(calls: Any) -> None:

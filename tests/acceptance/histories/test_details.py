@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from tests.acceptance import face
 from tests.acceptance.tools.trees import Recorder, days, grown, rows
 
-pytestmark = pytest.mark.usefixtures("light_trees")
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 # --- the table of leaves -------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_follow__relative_paths_stay_where_they_were(
 # --- what is read -------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("light_trees")
+@pytest.mark.usefixtures("quick_disk")
 def test_refresh__reports_what_was_read_and_what_that_changed(tmp_path: Path) -> None:
     source = make_days(tmp_path / "days")
     view = follow(source, tmp_path / "view", **OPTIONS)
@@ -87,7 +87,7 @@ def test_refresh__reports_what_was_read_and_what_that_changed(tmp_path: Path) ->
     assert view.version == version
 
 
-@pytest.mark.usefixtures("light_trees")
+@pytest.mark.usefixtures("quick_disk")
 def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path: Path) -> None:
     array = make_array(tmp_path / "rows", 95)
     view = follow(array, tmp_path / "view", **OPTIONS)

@@ -14,7 +14,7 @@ from tests.acceptance.tools.object_stores import ObjectServer, object_server
 from tests.acceptance.tools.servers import FileServer, file_server
 from tests.acceptance.tools.view_histories import assert_alike
 
-pytestmark = pytest.mark.usefixtures("light_trees")
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 

@@ -42,7 +42,7 @@ def make_days(folder: Path, days: range = range(1, 6)) -> str:
 # --- what is read -------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("light_trees")
+@pytest.mark.usefixtures("quick_disk")
 def test_follow__arrays_in_coarser_chunks_change_all_leaves_under_them(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "rows", mode="w")
     X = group.create_array("X", shape=(100, 2), chunks=(10, 2), dtype="f4")

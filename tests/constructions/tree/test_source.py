@@ -12,7 +12,7 @@ from daskcoreset import CoresetTree, open_rows
 from daskcoreset.constructions.tree.source import time_in_name
 from tests.acceptance.tools.view_histories import assert_alike
 
-pytestmark = pytest.mark.usefixtures("light_trees")
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 

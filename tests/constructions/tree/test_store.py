@@ -20,7 +20,7 @@ from tests.acceptance.tools.trees import day, made
 
 @pytest.mark.nightly
 @pytest.mark.statistical
-@pytest.mark.usefixtures("light_trees")
+@pytest.mark.usefixtures("quick_disk")
 def test_coreset__is_unbiased_after_changes(tmp_path: Path) -> None:
     """Total weight and a cost of what is left after replacing and deleting; 1e-6."""
     left = np.concatenate([day(0), day(9, 90), day(2)])
