@@ -372,16 +372,9 @@ def open_cube(
             argument="storage_options",
             remedy="leave them out, or pass them to the function of xarray that opens X",
         )
-    given = {"y": y, "sample_weight": sample_weight}
-    given = {name: part for name, part in given.items() if part is not None}
+    beside = {"y": y, "sample_weight": sample_weight}
+    given = {name: part for name, part in beside.items() if part is not None}
     data, names = _variables_of(X, options.columns)
-    for name, part in given.items():
-        if isinstance(part, str) and part not in data.variables:
-            raise InvalidInputError(
-                f"{name} is {part!r}, but X has the variables {[*map(str, data.variables)]}",
-                argument=name,
-                remedy="name one of these, or pass a DataArray",
-            )
     keys = [part for part in given.values() if isinstance(part, str)]
     variables = {name: data[name] for name in names if name not in keys}
     if not variables:
@@ -394,9 +387,8 @@ def open_cube(
     samples, columns = _dims(present, options)
     _check_variables(variables, samples, columns, named=options.columns is not None)
     shape = {dim: data.sizes[dim] for dim in samples}
-    parts = {"X": [*variables.values()]}
-    for name, part in given.items():
-        parts[name] = [_beside(part, name, data, shape)]
+    vectors = {name: [_beside(part, name, data, shape)] for name, part in given.items()}
+    parts = {"X": [*variables.values()], **vectors}
     remarks = [packed_remark([one], f"the variable {one.name!r} of X") for one in parts["X"]]
     remarks += [packed_remark(parts[name], name) for name in given]
     if remark := next(filter(None, remarks), None):
@@ -497,6 +489,12 @@ def _beside(part: Any, name: str, data: Any, shape: Mapping[str, int]) -> Any:
 
     samples = tuple(shape)
     if isinstance(part, str):
+        if part not in data.variables:
+            raise InvalidInputError(
+                f"{name} is {part!r}, but X has the variables {[*map(str, data.variables)]}",
+                argument=name,
+                remedy="name one of these, or pass a DataArray",
+            )
         part = data[part]
     elif not is_xarray(part):
         array = part if hasattr(part, "__dask_graph__") else np.asarray(part)
@@ -548,20 +546,18 @@ def _dims(
             argument="X",
             remedy=f"rename it, for example with X.rename({{{strange[0]!r}: 'cell'}})",
         )
-    given = {"sample_dims": options.sample_dims, "feature_dims": options.feature_dims}
-    for name, dims in given.items():
+    samples, features = options.sample_dims, options.feature_dims
+    for name, dims in (("sample_dims", samples), ("feature_dims", features)):
         if unknown := [dim for dim in dims or () if dim not in present]:
             raise InvalidInputError(
                 f"{name} has {unknown}, but X has the dimensions {list(present)}",
                 argument=name,
                 remedy="name some of these",
             )
-    samples, features = (None if dims is None else tuple(dims) for dims in given.values())
     if samples is None:
         samples = tuple(dim for dim in present if dim not in (features or ()))
-    elif features is None:
+    if features is None:
         features = tuple(dim for dim in present if dim not in samples)
-    features = features or ()
     if both := [dim for dim in samples if dim in features]:
         raise InvalidInputError(
             f"sample_dims and feature_dims both have {both}",
@@ -581,7 +577,7 @@ def _dims(
             argument="sample_dims",
             remedy=remedy,
         )
-    return samples, features
+    return tuple(samples), tuple(features)
 
 
 def _check_variables(
