@@ -256,8 +256,12 @@ def _unreadable(name: str, url: str, kind: str, error: Exception) -> CoresetErro
         )
     remedy = _missing_codec(error) or remedy_for(error, url)
     if remedy is None:
-        inside = {entry.name for entry in _entries(url)}
-        if inside >= {"snapshots", "manifests", "refs"}:
+        inside = _names_in(url)
+        if inside == set():
+            return InvalidInputError(
+                f"{name} is an empty folder: {shown!r}", argument=name, remedy="check the path"
+            )
+        if inside and inside >= {"snapshots", "manifests", "refs"}:
             return InvalidInputError(
                 f"{name} is the folder of a repository of Icechunk, which cannot be "
                 f"opened by its path: {shown!r}",
@@ -279,12 +283,12 @@ def _unreadable(name: str, url: str, kind: str, error: Exception) -> CoresetErro
     )
 
 
-def _entries(url: str) -> list[Path]:
-    """Return what is in a local folder. Nothing of anything else."""
+def _names_in(path: str) -> set[str] | None:
+    """Return the names in a local folder. None for anything else."""
     try:
-        return list(Path(url).iterdir())
+        return set(os.listdir(path))  # noqa: PTH208 - names alone
     except (OSError, ValueError):  # no folder, no name, or one that may not be read
-        return []
+        return None
 
 
 def _missing_codec(error: Exception) -> str | None:

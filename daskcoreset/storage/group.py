@@ -347,12 +347,19 @@ def read_contents(
     place: StorePath, where: str, kind: str | None, schema_version: int
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
+    from zarr.errors import ContainsArrayError
+
     with _clear_errors(where, "read", _FROM_A_COPY):
         try:
             return _read(place, where, kind, schema_version)
         except (FileNotFoundError, NotADirectoryError):
             raise MissingPathError(
                 f"there is no {kind or _GROUP} at {where}", remedy="check the path"
+            ) from None
+        except ContainsArrayError:
+            raise StoreError(
+                f"{where} is a Zarr array, not a stored {kind}",
+                remedy="pass it as X to daskcoreset.build",
             ) from None
 
 
