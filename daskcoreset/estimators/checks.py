@@ -30,8 +30,8 @@ from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import is_xarray
 from daskcoreset.inputs.dataframes import (
+    FrameRows,
     check_exact,
-    frame_source,
     is_arrow_table,
     without_index,
 )
@@ -354,7 +354,7 @@ def _check_exact(X: Any) -> None:
 def _check_columns(X: Any) -> None:
     """Raise an error that names the columns of a data frame without numbers, as out of core."""
     if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
-        frame_source(X)
+        FrameRows.of(X)
     elif frame_names(X) is not None:  # of polars and pyarrow
         row_blocks(X)
 

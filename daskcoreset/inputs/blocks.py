@@ -1,7 +1,7 @@
 """Row blocks of ``(X, y, sample_weight)``, from anything array-like.
 
 Data that Dask already holds stay a Dask collection, its chunks merged, split or grouped.
-Everything else becomes tasks that read their own rows (`daskcoreset.inputs.sources`). Nothing is
+Everything else becomes tasks that read their own rows (`daskcoreset.inputs.arrays`). Nothing is
 computed and no row is read here.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.sources import Loader, Source
+from daskcoreset.inputs.arrays import RowArray
 
 # Of text and of all else that NumPy has no numbers for.
 OBJECT = np.dtype(object)
@@ -180,15 +181,38 @@ def _matrix(column: Any, first: AnyArray, first_row: int | None) -> AnyArray:
     return matrix
 
 
-def frame_source(frame: Any) -> Source:
-    """Return the source of a pandas DataFrame or Series. Blocks are converted one at a time."""
-    dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
+@dataclass(frozen=True, eq=False)
+class FrameRows(RowArray):
+    """Rows of a pandas DataFrame or Series. Blocks are converted one at a time."""
 
-    def loader(start: int, stop: int) -> Loader:
-        return partial(to_numpy, frame.iloc[start:stop], dtype, start)
+    frame: Any
+    dtype: np.dtype[Any]
+    first_row: int = 0
 
-    columns = tuple(map(str, frame.columns)) if frame.ndim == 2 else None
-    return Source(frame.shape, dtype, loader, columns=columns, in_memory=True)
+    in_memory = True
+
+    @classmethod
+    def of(cls, frame: Any) -> FrameRows:
+        """Return the rows of a whole frame or series."""
+        missing = bool(frame.ndim == 2 or frame.isna().any())
+        return cls(frame, _frame_dtype(frame, missing=missing))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Rows, and columns of a frame."""
+        return tuple(self.frame.shape)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Names of the features."""
+        return tuple(map(str, self.frame.columns)) if self.ndim == 2 else None
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        return to_numpy(self.frame.iloc[rows], self.dtype, self.first_row + rows.start)
+
+    def cut(self, start: int, stop: int) -> FrameRows:
+        """Return some rows."""
+        return FrameRows(self.frame.iloc[start:stop], self.dtype, self.first_row + start)
 
 
 def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
-from daskcoreset.inputs.arrays import near, stacked
+from daskcoreset.inputs.arrays import RowArray, near, stacked
 from daskcoreset.inputs.filesystems import (
     Layout,
     Place,
@@ -22,7 +22,7 @@ from daskcoreset.inputs.filesystems import (
     here,
     read_clearly,
 )
-from daskcoreset.inputs.sources import Source, import_reader
+from daskcoreset.inputs.sources import import_reader
 from daskcoreset.inputs.zarr import filled_regions
 
 
@@ -96,7 +96,7 @@ def dataset_names(group: Any) -> list[str]:
     return names
 
 
-def open_hdf5_file(place: Place, name: str, stack: ExitStack, _keys: Sequence[str]) -> Any:
+def open_hdf5_file(place: Place, name: str, stack: ExitStack) -> Any:
     """Open an HDF5 file, passed as the argument `name`."""
     import_reader("h5py", "hdf5", name)
     with clear_errors(name, place.url or place.path, "an HDF5 file"):
@@ -113,94 +113,82 @@ def open_hdf5(place: Place) -> Iterator[Any]:
         yield stack.enter_context(h5py.File(opened, "r"))
 
 
-def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
-    """Return the source of an HDF5 data set. Tasks open the file, for handles do not pickle.
+@dataclass(frozen=True, eq=False)
+class Hdf5Rows(RowArray):
+    """Rows of an HDF5 data set. Tasks open the file, because handles do not pickle.
 
-    Parameters
+    Attributes
     ----------
-    array : h5py.Dataset or Hdf5Array
-    missing_chunks : {"raise", "fill"}, default="raise"
-        How to treat chunks that were never written, as for Zarr arrays. So it is of arrays
-        without chunks of which nothing was written. Virtual data sets and those whose values lie
-        in other files are read as HDF5 reads them.
+    place : Place
+    key : str
+        Name of the data set in its file.
+    missing_chunks : {"raise", "fill"}
+        How to treat chunks that were never written, and arrays without chunks of which nothing was
+        written. Virtual data sets and those whose values lie in other files are read as HDF5 reads
+        them.
     """
-    place = None
-    dataset = array
-    if isinstance(array, Hdf5Array):
-        dataset, place = array
-    key = str(dataset.name)
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    place: Place
+    key: str
+    missing_chunks: MissingChunks
+    granularity: int
+    name: str
+    in_process: bool
+
+    def __getitem__(self, rows: slice) -> Any:
+        what = f"rows {rows.start} to {rows.stop} of the data set {self.key!r} in "
+        what += repr(self.place.name)
+        return read_clearly(lambda: what, lambda: next(self._ranges([rows])), self.place.url)
+
+    def take(self, rows: IndexArray) -> Any:
+        """Read rows by increasing numbers from a file that is opened once."""
+        chunk = self.granularity if self.granularity > 1 else None
+        groups = near(rows, self.row_bytes, chunk) if len(rows) else []
+        ranges = [slice(int(own[0]), int(own[-1]) + 1) for own in groups] or [slice(0, 0)]
+
+        def read() -> Any:
+            found = zip(groups or [rows], self._ranges(ranges), strict=True)
+            return stacked([values[own - own[:1]] for own, values in found])
+
+        what = f"{len(rows)} rows of the data set {self.key!r} in {self.place.name!r}"
+        return read_clearly(lambda: what, read, self.place.url)
+
+    def _ranges(self, ranges: Sequence[slice]) -> Iterator[Any]:
+        with open_hdf5(self.place) as file:
+            dataset = file[self.key]
+            opened = Layout(self.shape, self.dtype)
+            check_seen(self.name, opened, Layout(dataset.shape, dataset.dtype))
+            own = not (dataset.is_virtual or dataset.external)
+            for rows in ranges:
+                values = dataset[rows]
+                if self.missing_chunks == "raise" and own and values.size:
+                    _check_stored(dataset, self.place, np.asarray(values), rows.start)
+                yield values
+
+
+def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Hdf5Rows:
+    """Return the rows of an `h5py.Dataset` or `Hdf5Array`."""
+    dataset, place = array if isinstance(array, Hdf5Array) else (array, None)
     if place is None:
         path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
         place = Place(path)
         if not Path(path).is_file():
             raise InvalidInputError(
-                f"the HDF5 data set {key!r} is in memory, where workers cannot read it",
+                f"the HDF5 data set {dataset.name!r} is in memory, where workers cannot read it",
                 remedy="save its file to disk, or pass the array, dataset[:]",
             )
-
-    opened = Layout(tuple(dataset.shape or ()), dataset.dtype)
-    known = (place, key, opened, missing_chunks)
-    loader = partial(partial, _hdf5_rows, *known)
-    granularity = int(dataset.chunks[0]) if dataset.chunks else 1
-    name = f"{place.name}:{key}"
-    return Source(
-        opened.shape,
-        opened.dtype,
-        loader,
-        granularity,
-        name=name,
-        in_process=place.in_process,
-        taken=partial(_hdf5_rows_at, *known),
+    return Hdf5Rows(
+        tuple(dataset.shape or ()),
+        dataset.dtype,
+        place,
+        str(dataset.name),
+        missing_chunks,
+        int(dataset.chunks[0]) if dataset.chunks else 1,
+        f"{place.name}:{dataset.name}",
+        place.in_process,
     )
-
-
-def _hdf5_rows(  # noqa: PLR0917 - all of them are always given
-    place: Place, key: str, opened: Layout, missing_chunks: MissingChunks, start: int, stop: int
-) -> Any:
-    def read() -> Any:
-        with _opened_again(place, key, opened) as dataset:
-            return _read_range(dataset, place, missing_chunks, start, stop)
-
-    what = f"rows {start} to {stop} of the data set {key!r} in {place.name!r}"
-    return read_clearly(lambda: what, read, place.url)
-
-
-def _hdf5_rows_at(
-    place: Place, key: str, opened: Layout, missing_chunks: MissingChunks, rows: IndexArray
-) -> Any:
-    """Read rows by increasing numbers from a file that is opened once."""
-
-    def read() -> Any:
-        with _opened_again(place, key, opened) as dataset:
-            row_bytes = dataset.nbytes // len(dataset)
-            groups = near(rows, row_bytes, dataset.chunks[0] if dataset.chunks else None)
-            found = []
-            for own in groups:
-                first, last = int(own[0]), int(own[-1])
-                values = _read_range(dataset, place, missing_chunks, first, last + 1)
-                found.append(values[own - first])
-            return stacked(found)
-
-    what = f"{len(rows)} rows of the data set {key!r} in {place.name!r}"
-    return read_clearly(lambda: what, read, place.url)
-
-
-@contextmanager
-def _opened_again(place: Place, key: str, opened: Layout) -> Iterator[Any]:
-    with open_hdf5(place) as file:
-        dataset = file[key]
-        check_seen(f"{place.name}:{key}", opened, Layout(dataset.shape, dataset.dtype))
-        yield dataset
-
-
-def _read_range(
-    dataset: Any, place: Place, missing_chunks: MissingChunks, start: int, stop: int
-) -> Any:
-    values = dataset[start:stop]
-    # Those of other files are read as HDF5 reads them.
-    if missing_chunks == "raise" and values.size and not (dataset.is_virtual or dataset.external):
-        _check_stored(dataset, place, np.asarray(values), start)
-    return values
 
 
 # --- what is not stored ------------------------------------------------------------------

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -34,8 +34,8 @@ from daskcoreset.inputs.arrays import (
     StoredRows,
     is_sparse,
 )
-from daskcoreset.inputs.dataframes import arrays_of_dask, as_tasks, frame_source, split_columns
-from daskcoreset.inputs.files import memmap_source, open_numpy, read_npy
+from daskcoreset.inputs.dataframes import FrameRows, arrays_of_dask, as_tasks, split_columns
+from daskcoreset.inputs.files import memmap_source, open_numpy
 from daskcoreset.inputs.filesystems import (
     Place,
     check_slashes,
@@ -166,7 +166,7 @@ def _open_all(
             remedy="leave them out, or pass a URL",
         )
     with ExitStack() as stack:  # of files, which are closed once their arrays are row arrays
-        container = open_container(X, "X", stack, options, tuple(keys.values()))
+        container = open_container(X, "X", stack, options)
         check_no_dataset(container, "X")
         found, columns = _members_of(container, keys, options.columns, given)
         for name, part in given.items():
@@ -207,9 +207,7 @@ def shown_location(path: Any) -> str:
 # --- paths -------------------------------------------------------------------------------
 
 
-def open_container(
-    part: Any, name: str, stack: ExitStack, options: ReadOptions, keys: tuple[str, ...] = ()
-) -> Any:
+def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions) -> Any:
     """Open what a path, URL, store, glob or list names. Anything else is returned unchanged.
 
     Parameters
@@ -220,23 +218,21 @@ def open_container(
     stack : contextlib.ExitStack
         Closes the files that are opened.
     options : ReadOptions
-    keys : tuple of str
-        Columns that are read alone.
     """
     if is_store(part):
         return open_store(part, name)
     if not is_path(part):
-        return as_table(part, keys)
+        return as_table(part)
     places = []
     for one in part if isinstance(part, (list, tuple)) else [part]:
         with clear_errors(name, os.fspath(one), "a file or store"):
             places += _places_of(one, name, options)
     if len(places) == 1:
-        return _open_place(places[0], name, stack, options, keys)
+        return _open_place(places[0], name, stack, options)
     if all(place.suffix in SUFFIXES for place in places):
         import_reader("pyarrow", "dataframe", name)
-        return ParquetFiles(places, keys)
-    opened = [_open_place(place, name, stack, options, keys) for place in places]
+        return ParquetFiles(places)
+    opened = [_open_place(place, name, stack, options) for place in places]
     return Files(opened, [place.name for place in places])
 
 
@@ -246,7 +242,7 @@ def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
     place = Place.of(location, options.storage_options)
     found = place.matches() if is_glob(location) else [place]
     if is_glob(location) and any(file.suffix in SUFFIXES for file in found):
-        check_outside(found[0].at(str(PurePosixPath(found[0].path).parent)), place)
+        check_outside(place)
     if not found:
         raise MissingPathError(
             f"{name} matches no file: {place.name!r}", argument=name, remedy="check the pattern"
@@ -260,16 +256,14 @@ def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
     return found
 
 
-def _open_place(
-    place: Place, name: str, stack: ExitStack, options: ReadOptions, keys: tuple[str, ...]
-) -> Any:
+def _open_place(place: Place, name: str, stack: ExitStack, options: ReadOptions) -> Any:
     """Open a file or folder by its format; what has none is opened as Zarr."""
     url = place.url or place.path
     with clear_errors(name, url, "a file or store"):
         open_format = _format_of(place)
     if open_format is not None:
         with clear_errors(name, url, "a file"):
-            return open_format(place, name, stack, keys)
+            return open_format(place, name, stack)
     with clear_errors(name, url, "a Zarr store"):
         return open_zarr(place, options.storage_options)
 
@@ -570,7 +564,7 @@ def _member(group: Any, name: str) -> Any:
         return group[name]
     file = getattr(group.zip, "filename", None)
     what = f"the array {name!r} of {file!r}"
-    return read_clearly(lambda: what, lambda: read_npy(lambda: group[name]))
+    return read_clearly(lambda: what, lambda: group[name])
 
 
 # --- one part ----------------------------------------------------------------------------
@@ -597,7 +591,7 @@ def _open_memory(part: Any, name: str) -> RowArray:
     if isinstance(part, RowArray):
         return part
     if hasattr(part, "iloc"):
-        return frame_source(part)
+        return FrameRows.of(part)
     if hasattr(part, "tocsr"):
         return SparseRows(part)
     if isinstance(part, np.memmap):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs import dataframes
+from daskcoreset.inputs.arrays import RowArray, stacked
 from daskcoreset.inputs.dataframes import (
     OBJECT,
     check_numeric,
@@ -44,7 +46,7 @@ from daskcoreset.inputs.filesystems import (
     read_clearly,
     shortened,
 )
-from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
+from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.storage.locations import clean_url
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -57,6 +59,102 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 # Footers of remote files are waited for, not worked for.
 _FOOTERS_AT_A_TIME = 16
+
+
+class Piece(ABC):
+    """Rows of a table that are stored together, or some of them. Picklable.
+
+    Attributes
+    ----------
+    rows : int
+    """
+
+    rows: int
+
+    @abstractmethod
+    def cut(self, first: int, last: int) -> Piece:
+        """Return some of the rows."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[str]) -> Any:
+        """Read some columns as an Arrow table. It lacks those that only other pieces have."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowRows(RowArray):
+    """Some columns of a table as a matrix, or one as a vector.
+
+    Attributes
+    ----------
+    parts : sequence of Piece
+    places : tuple of (str, int or None)
+        The column of each feature, and the position in its vectors.
+    widths : dict of str to int
+        Lengths of vectors, by the name of the column.
+    flat : bool
+        Whether it is a vector.
+    first_row : int
+        Number of the first row in the table, for errors.
+    """
+
+    parts: Sequence[Piece]
+    places: tuple[tuple[str, int | None], ...]
+    widths: Mapping[str, int]
+    dtype: np.dtype[Any]
+    flat: bool
+    columns: tuple[str, ...]
+    name: str | None
+    in_memory: bool
+    in_process: bool
+    first_row: int = 0
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Rows, and columns of a matrix."""
+        n_rows = sum(part.rows for part in self.parts)
+        return (n_rows,) if self.flat else (n_rows, len(self.places))
+
+    @property
+    def pieces(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        """Rows that are stored together."""
+        return None if self.in_memory else tuple(part.rows for part in self.parts)
+
+    def cut(self, start: int, stop: int) -> ArrowRows:
+        """Return some rows, without the pieces that have none of them."""
+        ends = itertools.accumulate(part.rows for part in self.parts)
+        parts = [
+            part.cut(max(0, start - end + part.rows), min(part.rows, stop - end + part.rows))
+            for part, end in zip(self.parts, ends, strict=True)
+            if end - part.rows < stop and end > start
+        ]
+        return replace(self, parts=parts, first_row=self.first_row + start)
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        first_row, found = (
+            self.first_row + rows.start,
+            [np.empty((0, len(self.places)), self.dtype)],
+        )
+        for part in self.cut(rows.start, rows.stop).parts:
+            found.append(self._read(part, first_row))
+            first_row += part.rows
+        block: AnyArray = stacked(found[1:] or found)
+        return block[:, 0] if self.flat else block
+
+    def _read(self, part: Piece, first_row: int) -> AnyArray:
+        of_column: dict[str, list[int]] = {}  # where the values of a column go
+        for j, (name, _) in enumerate(self.places):
+            of_column.setdefault(name, []).append(j)
+        table = part.read(list(of_column))
+        block = np.empty((part.rows, len(self.places)), self.dtype)
+        for name, at in of_column.items():
+            if name in self.widths:
+                matrix = _vectors(name, table[name], self.widths[name], self.dtype, first_row)
+                block[:, at] = matrix[:, [self.places[j][1] or 0 for j in at]]
+                continue
+            if self.dtype.kind == "f":
+                _check_exact(name, table[name], first_row)
+            block[:, at[0]] = _column_to_numpy(table[name], self.dtype)
+        return block
 
 
 class ArrowTable(Table):
@@ -73,25 +171,30 @@ class ArrowTable(Table):
         Arrow types that a column has in its pieces.
     elements : dict of str to tuple
         The column and the position of each feature that is an element of vectors.
-    nulls : set of str
-        Columns that may hold nulls.
-    differing : dict of str to str
-        Columns that some files lack, or that are numbers in some only, and what is to be said
-        to those who ask for them.
     pieces : list
         `Piece` objects, in the order of the rows.
     """
 
+    in_memory = in_process = False
+
     def __init__(self, path: str) -> None:
         self.path = path
-        self.in_process = False
         self.names: list[str] = []
         self.index: set[str] = set()
         self.types: dict[str, list[Any]] = {}
-        self.elements: dict[str, tuple[str, int | None]] = {}
-        self.nulls: set[str] = set()
-        self.differing: dict[str, str] = {}
+        self.elements: dict[str, tuple[str, int]] = {}
         self.pieces: list[Piece] = []
+
+    def check_types(self, columns: Iterable[str]) -> None:
+        """Check that columns are the same in all pieces."""
+
+    @abstractmethod
+    def has_nulls(self, name: str) -> bool:
+        """Whether a column may hold nulls."""
+
+    @abstractmethod
+    def first_length(self, name: str) -> int:
+        """Return the number of values of the first list of a column. Zero if there is none."""
 
     @property
     def features(self) -> list[str]:
@@ -110,39 +213,32 @@ class ArrowTable(Table):
             of_column.setdefault(name, []).append(element)
         return [one for name in columns for one in of_column.get(name, [name])]
 
-    def add_vectors(self, first_length: Callable[[str], int]) -> None:
+    def add_vectors(self) -> None:
         """Find the columns of vectors; of lists whose type tells no length the first one does."""
         for name in self.names:
-            of_list = [_vector_of(kind) for kind in self.types[name] if not _is_null(kind)]
-            if not of_list or None in of_list:
+            lists = [_vector_of(kind) for kind in self.types[name] if not _is_null(kind)]
+            known = [one for one in lists if one is not None]
+            if not lists or len(known) < len(lists) or not all(_is_number(one[0]) for one in known):
                 continue
-            values = [one[0] for one in of_list if one is not None]
-            if not all(map(_is_number, values)):
-                continue
-            size = next((one[1] for one in of_list if one is not None), None)
-            for i, element in enumerate(
-                element_names(name, first_length(name) if size is None else size)
-            ):
+            size = known[0][1] or self.first_length(name)
+            for i, element in enumerate(element_names(name, size)):
                 self.elements[element] = name, i
-                self.types[element] = values
-                if name in self.differing:
-                    self.differing[element] = self.differing[name]
+                self.types[element] = [one[0] for one in known]
 
-    def table(self, columns: Sequence[str]) -> Source:
+    def table(self, columns: Sequence[str]) -> ArrowRows:
         """Return some columns as the matrix X."""
-        self._check_types(columns)
+        self.check_types(columns)
         plain = {name: _plain_dtype(self.types[name]) for name in columns}
         others = {name: self.types[name][0] for name in columns if plain[name] == OBJECT}
         check_numeric(others, columns)
         # A null of any column becomes NaN, which only a floating dtype can hold.
-        dtype = common_dtype([np.float32, *plain.values()])
-        return self._source(tuple(columns), dtype)
+        return self._rows(columns, common_dtype([np.float32, *plain.values()]), flat=False)
 
-    def column(self, name: str) -> Source:
+    def column(self, name: str) -> ArrowRows:
         """Return one column as a vector of labels or weights."""
         import pyarrow.types as pt
 
-        self._check_types([name])
+        self.check_types([name])
         if len(self.expanded([name])) > 1:
             raise InvalidInputError(
                 f"column {name!r} holds vectors, but labels and weights need one value per row",
@@ -156,101 +252,22 @@ class ArrowTable(Table):
                 remedy="name another column, or convert it where it is stored",
             )
         dtype = _plain_dtype(kinds)
-        if name in self.nulls and dtype.kind in "biu":
+        if dtype.kind in "biu" and self.has_nulls(name):
             dtype = np.result_type(dtype, np.float32)
-        return self._source((name,), dtype, flat=True)
+        return self._rows([name], dtype, flat=True)
 
-    def _check_types(self, columns: Sequence[str]) -> None:
-        for name in columns:
-            if name in self.differing:
-                raise InvalidInputError(
-                    f"X has files with different {self.differing[name]}",
-                    argument="X",
-                    remedy="pass files of one schema, or choose columns that all of them have, "
-                    "by open_rows(X, columns=[...])",
-                )
-
-    def _source(
-        self, columns: tuple[str, ...], dtype: np.dtype[Any], *, flat: bool = False
-    ) -> Source:
-        starts = np.cumsum([0, *(piece.rows for piece in self.pieces)])
-        n_rows = int(starts[-1])
-        places = tuple(self.elements.get(name, (name, None)) for name in columns)
-        stored = tuple(dict.fromkeys(name for name, _ in places))
-        widths = Counter(name for name, _ in self.elements.values())
-
-        def loader(start: int, stop: int) -> Loader:
-            # Every task reads the pieces that its rows are in.
-            first = int(np.searchsorted(starts, start, side="right")) - 1
-            last = int(np.searchsorted(starts, stop, side="left"))
-            reads = tuple(
-                piece.cut(stored, max(0, start - begin), min(piece.rows, stop - begin))
-                for piece, begin in zip(
-                    self.pieces[first:last], starts[first:last].tolist(), strict=True
-                )
-            )
-            return partial(_rows_of, reads, places, widths, dtype, start, flat=flat)
-
-        in_memory = all(isinstance(piece, _InMemory) for piece in self.pieces)
-        return Source(
-            (n_rows,) if flat else (n_rows, len(columns)),
+    def _rows(self, columns: Sequence[str], dtype: np.dtype[Any], *, flat: bool) -> ArrowRows:
+        return ArrowRows(
+            self.pieces,
+            tuple(self.elements.get(name, (name, None)) for name in columns),
+            Counter(name for name, _ in self.elements.values()),
             dtype,
-            loader,
-            pieces=None if in_memory else tuple(piece.rows for piece in self.pieces),
-            name=self.path or None,
-            columns=columns,
-            in_memory=in_memory,
-            in_process=self.in_process,
+            flat,
+            tuple(columns),
+            self.path or None,
+            self.in_memory,
+            self.in_process,
         )
-
-
-class Piece(ABC):
-    """Rows of a table that are stored together.
-
-    Attributes
-    ----------
-    rows : int
-    """
-
-    rows: int
-
-    @abstractmethod
-    def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
-        """Return what reads some columns of some rows as an Arrow table. Picklable.
-
-        Columns that the piece has not, while others have, are not in the table.
-        """
-
-
-def _rows_of(
-    reads: Sequence[Callable[[], Any]],
-    places: Sequence[tuple[str, int | None]],
-    widths: Mapping[str, int],
-    dtype: np.dtype[Any],
-    start: int,
-    *,
-    flat: bool,
-) -> AnyArray:
-    """Read the pieces of a block, whose first row has the number `start`, one at a time."""
-    of_column: dict[str, list[int]] = {}  # where the values of a column go
-    for j, (name, _) in enumerate(places):
-        of_column.setdefault(name, []).append(j)
-    parts: list[AnyArray] = []
-    for read in reads:
-        table = read()
-        part = np.empty((table.num_rows, len(places)), dtype)
-        first_row = start + sum(map(len, parts))
-        for name, at in of_column.items():
-            if name in widths:
-                matrix = _vectors(name, table[name], widths[name], dtype, first_row)
-                part[:, at] = matrix[:, [places[j][1] or 0 for j in at]]
-                continue
-            if dtype.kind == "f":
-                _check_exact(name, table[name], first_row)
-            part[:, at[0]] = _column_to_numpy(table[name], dtype)
-        parts.append(part)
-    out = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return out[:, 0] if flat else out
 
 
 def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: int) -> AnyArray:
@@ -299,7 +316,7 @@ def _vector_of(kind: Any) -> tuple[Any, int | None] | None:
     return (kind.value_type, None) if pt.is_list(kind) or pt.is_large_list(kind) else None
 
 
-def first_length(column: Any) -> int:
+def _first_length(column: Any) -> int:
     """Return the number of values of the first list of a column. Zero if there is none."""
     import pyarrow.compute as pc
 
@@ -433,11 +450,11 @@ class _InMemory(Piece):
     def rows(self) -> int:  # type: ignore[override] # known from the table
         return int(self.arrow.num_rows)
 
-    def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
-        return _InMemory(self.arrow.select(list(columns)).slice(first, last - first))
+    def cut(self, first: int, last: int) -> _InMemory:
+        return _InMemory(self.arrow.slice(first, last - first))
 
-    def __call__(self) -> Any:
-        return self.arrow
+    def read(self, columns: Sequence[str]) -> Any:
+        return self.arrow.select(columns)
 
     def __reduce__(self) -> Any:
         # Arrow's own pickles hold the whole table of which this is a slice.
@@ -456,7 +473,28 @@ def _unpickled(stream: bytes) -> _InMemory:
         return _InMemory(reader.read_all())
 
 
-def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
+class _MemoryTable(ArrowTable):
+    """A table of Arrow in memory."""
+
+    in_memory = True
+
+    def __init__(self, arrow: Any) -> None:
+        super().__init__("")
+        _check_names(arrow.schema.names, "X")
+        self.arrow, self.pieces = arrow, [_InMemory(arrow)]
+        self.names = list(arrow.schema.names)
+        self.index = index_names(arrow.schema)
+        self.types = {field.name: [field.type] for field in arrow.schema}
+        self.add_vectors()
+
+    def has_nulls(self, name: str) -> bool:
+        return name in self.names and self.arrow[name].null_count > 0
+
+    def first_length(self, name: str) -> int:
+        return _first_length(self.arrow[name])
+
+
+def as_table(X: Any) -> Any:
     """Return tables and data sets of Arrow, and frames of polars, as an `ArrowTable`.
 
     Anything else is returned unchanged.
@@ -488,40 +526,27 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
                 "pyarrow.dataset.write_dataset",
             )
         if not isinstance(X, ds.InMemoryDataset):
-            return ParquetFiles(X, keys)
+            return ParquetFiles(X)
         X = X.to_table()
     X = in_one_table(X)
-    if not isinstance(X, pa.Table):
-        return X
-    _check_names(X.schema.names, "X")
-    table = ArrowTable("")
-    table.names = list(X.schema.names)
-    table.index = index_names(X.schema)
-    table.types = {field.name: [field.type] for field in X.schema}
-    table.nulls = {key for key in keys if key in table.types and X[key].null_count}
-    table.pieces = [_InMemory(X)]
-    table.add_vectors(lambda name: first_length(X[name]))
-    return table
+    return _MemoryTable(X) if isinstance(X, pa.Table) else X
 
 
 # --- files -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _RowGroup(Piece):
-    """A row group. A task opens its file again.
+class _File:
+    """A Parquet file, which tasks open again.
 
     Attributes
     ----------
     path, filesystem
         As pyarrow takes them.
     name : str
-        Name of the file, without secrets.
+        Without secrets.
     footer : str
-        Digest of the footer of the file.
-    group : int
-        Its number in the file.
-    rows : int
+        Digest of its footer.
     keys : mapping of str to object
         Columns that are one value in the whole file: those of the names of its folders.
     """
@@ -530,47 +555,51 @@ class _RowGroup(Piece):
     filesystem: Any
     name: str
     footer: str
-    group: int
-    rows: int
     keys: Mapping[str, Any]
 
-    def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
-        return partial(self._read, tuple(columns), first, last)
 
-    def _read(self, columns: tuple[str, ...], first: int, last: int) -> Any:
+@dataclass(frozen=True, eq=False)
+class _RowGroup(Piece):
+    """Rows `first` to `last` of a row group."""
+
+    file: _File
+    group: int
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> int:  # type: ignore[override] # known from its ends
+        return self.last - self.first
+
+    def cut(self, first: int, last: int) -> _RowGroup:
+        return replace(self, first=self.first + first, last=self.first + last)
+
+    def read(self, columns: Sequence[str]) -> Any:
         import pyarrow as pa
 
-        file_format = _file_format(page_checksum_verification=True)
-        what = f"row group {self.group} of {self.name!r} (its rows {first} to {last})"
-
-        def read() -> Any:
-            whole = file_format.make_fragment(self.path, filesystem=self.filesystem)
-            with _plain_only(self.name):
-                whole.ensure_complete_metadata()
-            if _digest(whole.metadata) != self.footer:
-                raise StoreError(
-                    f"{self.name!r} on {here()} differs from the file that was opened, "
-                    "in columns, types, rows or values",
-                    remedy="let every worker see the same files, with the same version of "
-                    "pyarrow, and open them again if they were rewritten",
-                )
-            fragment = whole.subset(row_group_ids=[self.group])
-            # A column that other files have is left out; the threads are those of Dask.
-            own = {*whole.physical_schema.names}.difference(self.keys)
-            stored = [name for name in columns if name in own]
-            return fragment.to_table(columns=stored, use_threads=False)
-
-        table = read_clearly(lambda: what, read, self.path)
-        if table.num_rows != self.rows:
-            raise StoreError(
-                f"{what} has {table.num_rows} rows instead of {self.rows}",
-                remedy="open the file again, because it was rewritten since it was opened",
-            )
-        table = table.slice(first, last - first)
-        for name in [name for name in columns if name in self.keys]:
-            value = pa.scalar(self.keys[name])
-            table = table.append_column(name, pa.repeat(value, table.num_rows))
+        file = self.file
+        what = f"row group {self.group} of {file.name!r} (its rows {self.first} to {self.last})"
+        table = read_clearly(lambda: what, lambda: self._read(columns), file.path)
+        table = table.slice(self.first, self.rows)
+        for name in [name for name in columns if name in file.keys]:
+            table = table.append_column(name, pa.repeat(pa.scalar(file.keys[name]), self.rows))
         return table
+
+    def _read(self, columns: Sequence[str]) -> Any:
+        file, arrow = self.file, _file_format(page_checksum_verification=True)
+        whole = arrow.make_fragment(file.path, filesystem=file.filesystem)
+        if _footer_of(whole, file.name) != file.footer:
+            raise StoreError(
+                f"{file.name!r} on {here()} differs from the file that was opened, "
+                "in columns, types, rows or values",
+                remedy="let every worker see the same files, with the same version of "
+                "pyarrow, and open them again if they were rewritten",
+            )
+        # A column that other files have is left out; the threads are those of Dask.
+        own = {*whole.physical_schema.names}.difference(file.keys)
+        stored = [name for name in columns if name in own]
+        fragment = whole.subset(row_group_ids=[self.group])
+        return fragment.to_table(columns=stored, use_threads=False)
 
 
 class ParquetFiles(ArrowTable):
@@ -582,13 +611,12 @@ class ParquetFiles(ArrowTable):
         A data set of Parquet files; or files and folders, whose Parquet files are read in the
         natural order of their names: ``part.10.parquet`` after ``part.9.parquet``, as Dask reads
         what it writes. The names of folders such as ``year=2024`` are columns.
-    keys : sequence of str
-        Columns that will be read alone, as labels or weights.
     base : Place, optional
         The folder below which names of folders are columns. By default `source` itself.
     """
 
-    def __init__(self, source: Any, keys: Sequence[str] = (), base: Place | None = None) -> None:
+    def __init__(self, source: Any, base: Place | None = None) -> None:
+        import pyarrow as pa
         import pyarrow.dataset as ds
 
         roots = [Place(source)] if isinstance(source, str) else source
@@ -606,8 +634,9 @@ class ParquetFiles(ArrowTable):
             with clear_errors("X", files[0].name, "a Parquet file"), _plain_only(files[0].name):
                 source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
-
         self.in_process = self._root is not None and self._root.in_process
+        self._differing: dict[str, str] = {}
+
         fragments = list(source.get_fragments())
         if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
             raise InvalidInputError(
@@ -616,100 +645,112 @@ class ParquetFiles(ArrowTable):
                 argument="X",
                 remedy="write it as Parquet, or pass the table, X.to_table()",
             )
-        self._keys = keys
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
-            footers = list(pool.map(self._read_footer, fragments))
-        rows = [bool(fragment.metadata.num_rows) for fragment in fragments]
-        for fragment, footer, some in zip(fragments, footers, rows, strict=True):
-            if some or not any(rows):  # writers guess the types of files without rows
-                self._add_file(fragment, footer, source.schema)
+            opened = list(pool.map(partial(self._opened, source.schema), fragments))
+        # Writers guess the types of files without rows.
+        some = [one for one in opened if one[1].metadata.num_rows]
+        self._files = some or opened
+        for file, fragment in self._files:
+            _check_names(fragment.physical_schema.names, repr(file.name))
+            self.index |= index_names(fragment.physical_schema)
+            of_keys = {
+                key: pa.float64() if value is None else source.schema.field(key).type
+                for key, value in file.keys.items()
+            }
+            types = {field.name: field.type for field in fragment.physical_schema}
+            self._add_columns(file.name, types | of_keys)
+            self.pieces += [
+                _RowGroup(file, group.id, 0, group.num_rows)
+                for group in fragment.row_groups
+                if group.num_rows
+            ]
         self.names = list(self.types) or list(source.schema.names)
-        self.add_vectors(partial(self._first_length, fragments))
+        self.add_vectors()
 
-    def _add_file(self, fragment: Any, footer: str, schema: Any) -> None:
-        import pyarrow as pa
+    def check_types(self, columns: Iterable[str]) -> None:
+        """Check that columns are the same in all files."""
+        for name in columns:
+            stored, _ = self.elements.get(name, (name, 0))
+            if stored in self._differing:
+                raise InvalidInputError(
+                    f"X has files with different {self._differing[stored]}",
+                    argument="X",
+                    remedy="pass files of one schema, or choose columns that all of them have, "
+                    "by open_rows(X, columns=[...])",
+                )
+
+    def has_nulls(self, name: str) -> bool:
+        """Whether a column may hold nulls, as far as footers tell."""
+        return any(
+            file.keys.get(name, name) is None or _may_hold_nulls(fragment, name)
+            for file, fragment in self._files
+        )
+
+    def first_length(self, name: str) -> int:
+        """Read the first list of a column."""
         import pyarrow.dataset as ds
 
+        for file, fragment in self._files:
+            if name in fragment.physical_schema.names:
+                with clear_errors("X", file.name, "a Parquet file"):
+                    rows = fragment.head(1, columns=[name], filter=ds.field(name).is_valid())
+                if length := _first_length(rows[name]):
+                    return length
+        return 0
+
+    def _opened(self, schema: Any, fragment: Any) -> tuple[_File, Any]:
+        """Read the footer of a file."""
+        import pyarrow.dataset as ds
+
+        root = self._root
+        name = clean_url(fragment.path) if root is None else root.at(fragment.path).name
+        local = fragment.filesystem.type_name == "local"
+        # Workers may look for it from another folder.
+        path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
+        with clear_errors("X", name, "a Parquet file"):
+            whole = fragment
+            if root is None:  # a data set may know of some row groups only
+                whole = _file_format().make_fragment(path, fragment.filesystem)
+            footer = _footer_of(whole, name)
+            fragment.ensure_complete_metadata()
         folders = ds.get_partition_keys(fragment.partition_expression)
-        _check_names(fragment.physical_schema.names, repr(self._named(fragment)))
-        self.index |= index_names(fragment.physical_schema)
-        types = {field.name: field.type for field in fragment.physical_schema}
-        constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
-        types |= {key: schema.field(key).type for key in constants}
-        for key in (key for key, value in constants.items() if value == _NO_VALUE):
-            folders[key], constants[key], types[key] = None, None, pa.float64()
-        name = self._named(fragment)
-        self._add_columns(name, types)
-        self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
-        for group in fragment.row_groups:
-            if group.num_rows:
-                where = _absolute(fragment), fragment.filesystem, name, footer
-                self.pieces.append(_RowGroup(*where, group.id, group.num_rows, constants))
-                self._note_nulls(fragment.metadata.row_group(group.id))
+        keys = {
+            key: None if folders[key] == _NO_VALUE else folders[key]
+            for key in schema.names
+            if key in folders.keys() - {*fragment.physical_schema.names}
+        }
+        return _File(path, fragment.filesystem, name, footer, keys), fragment
 
     def _add_columns(self, file: str, types: Mapping[str, Any]) -> None:
         lacking = sorted(set(types) ^ set(self.types)) if self.types else []
         for name in lacking:
-            self.differing.setdefault(
+            self._differing.setdefault(
                 name, f"columns: {file!r} and those before it differ in {lacking}"
             )
         for name, kind in types.items():
             before = self.types.setdefault(name, [])
             known = [other for other in before if not _is_null(other)]
             if known and not _is_null(kind) and _is_number(kind) != _is_number(known[0]):
-                self.differing.setdefault(
+                self._differing.setdefault(
                     name,
                     f"types: column {name!r} of {file!r} is {kind}, and {known[0]} in those before "
                     f"it",
                 )
             before.append(kind)
 
-    def _note_nulls(self, group: Any) -> None:
-        for index in range(group.num_columns):
-            column = group.column(index)
-            if column.path_in_schema in self._keys:
-                counted = column.statistics is not None and column.statistics.has_null_count
-                # A footer that does not say may hide some.
-                if not counted or column.statistics.null_count > 0:
-                    self.nulls.add(column.path_in_schema)
 
-    def _first_length(self, fragments: Sequence[Any], name: str) -> int:
-        """Return the number of values of lists, told by the footers if all lists are alike."""
-        found = set()
-        for fragment in fragments:
-            for i in range(fragment.metadata.num_row_groups):
-                group = fragment.metadata.row_group(i)
-                leaves = [group.column(j) for j in range(group.num_columns)]
-                counts = [
-                    leaf.num_values for leaf in leaves if leaf.path_in_schema.startswith(f"{name}.")
-                ]
-                found.add(divmod(sum(counts), group.num_rows) if group.num_rows else (0, 0))
-        found.discard((0, 0))
-        if len(found) == 1 and (length := next(iter(found)))[1] == 0 and length[0] > 1:
-            return length[0]
-        for fragment in fragments:
-            if name in fragment.physical_schema.names and fragment.metadata.num_rows:
-                with clear_errors("X", self._named(fragment), "a Parquet file"):
-                    column = fragment.to_table(columns=[name])[name]
-                if length_found := first_length(column):
-                    return length_found
-        return 0
-
-    def _named(self, fragment: Any) -> str:
-        """Return the name of a file, without secrets."""
-        if self._root is None:
-            return clean_url(fragment.path)
-        return self._root.at(fragment.path).name
-
-    def _read_footer(self, fragment: Any) -> str:
-        """Read the footer of a file, and return its digest."""
-        name = self._named(fragment)
-        with clear_errors("X", name, "a Parquet file"), _plain_only(name):
-            fragment.ensure_complete_metadata()
-            if self._root is None:  # a data set may know of some row groups only
-                where = _absolute(fragment), fragment.filesystem
-                fragment = _file_format().make_fragment(*where)
-            return _digest(fragment.metadata)
+def _may_hold_nulls(fragment: Any, name: str) -> bool:
+    """Whether some row group has nulls in a column, or statistics do not tell."""
+    footer = fragment.metadata
+    for column in range(footer.num_columns):
+        if footer.schema.column(column).path != name:
+            continue
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            counts = group.column(column).statistics
+            known = counts is not None and counts.has_null_count
+            if group.num_rows and (not known or counts.null_count > 0):
+                return True
+    return False
 
 
 class _EncryptedError(CoresetError):
@@ -764,23 +805,19 @@ def _file_format(**options: Any) -> Any:
     return ds.ParquetFileFormat(default_fragment_scan_options=scan)
 
 
-def _digest(metadata: Any) -> str:
-    """Return a digest of a footer: columns, and rows, places, sizes and extremes of their chunks.
+def _footer_of(fragment: Any, name: str) -> str:
+    """Read the footer of a file, and return its digest.
 
-    A Parquet file is never changed, so that another footer is that of another file.
+    It tells columns, and rows, places, sizes and extremes of their chunks. A Parquet file is never
+    changed, so that another footer is that of another file.
     """
     import pyarrow as pa
 
+    with _plain_only(name):
+        fragment.ensure_complete_metadata()
     sink = pa.BufferOutputStream()
-    metadata.write_metadata_file(sink)
+    fragment.metadata.write_metadata_file(sink)
     return hashlib.blake2b(sink.getvalue(), digest_size=8).hexdigest()
-
-
-def _absolute(fragment: Any) -> str:
-    """Return the path of a file, which workers may look for from another folder."""
-    local = fragment.filesystem.type_name == "local"
-    path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
-    return str(path)
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
@@ -822,46 +859,29 @@ _TABLES = {
 }
 
 
-def _refuse_table(name: str, marker: str) -> NoReturn:
-    kind, reader = _TABLES[marker]
-    raise InvalidInputError(
-        f"X is in the folder of {kind}, whose files hold rows of all its versions: {name!r}",
-        argument="X",
-        remedy=f"pass {reader}, or a list of the files of one version",
-    )
-
-
-def _check_no_table(folder: Place, files: Sequence[Place]) -> None:
-    """Raise an error for a folder, of these files, that is in a table or holds one."""
+def _check_no_table(place: Place, folder: str, files: Iterable[Place]) -> None:
+    """Raise an error if some files below a folder are metadata of a table."""
     for file in files:
-        parts = PurePosixPath(file.path[len(folder.path) :].lstrip("/")).parts[:-1]
+        parts = PurePosixPath(file.path[len(folder) :].lstrip("/")).parts[:-1]
+        for marker, (kind, reader) in _TABLES.items():
+            if marker in parts and (marker != "metadata" or ".metadata.json" in file.path):
+                raise InvalidInputError(
+                    f"X is in the folder of {kind}, whose files hold rows of all its versions: "
+                    f"{place.name!r}",
+                    argument="X",
+                    remedy=f"pass {reader}, or a list of the files of one version",
+                )
+
+
+def check_outside(place: Place) -> None:
+    """Raise an error for a folder of partitions or of data, or a glob, in the folder of a table."""
+    path = PurePosixPath(place.path)
+    while is_glob(path.name) or "=" in path.name or path.name == "data":
+        path = path.parent
         for marker in _TABLES:
-            if marker in parts and (marker != "metadata" or _is_iceberg(file)):
-                _refuse_table(folder.name, marker)
-    check_outside(folder.at(str(PurePosixPath(folder.path).parent)), folder)
-
-
-def check_outside(parent: Place, place: Place) -> None:
-    """Raise an error for a folder of partitions or of data, or a glob, in the folder of a table.
-
-    Parameters
-    ----------
-    parent : Place
-        Looked at if the name of `place` is that of a folder of partitions or of data.
-    place : Place
-    """
-    name = PurePosixPath(place.path).name
-    if not (is_glob(name) or "=" in name or name == "data"):
-        return
-    for marker in _TABLES:
-        found = parent.at(f"{parent.path.rstrip('/')}/{marker}")
-        if found.exists and (marker != "metadata" or any(map(_is_iceberg, found.files()))):
-            _refuse_table(place.name, marker)
-    check_outside(parent.at(str(PurePosixPath(parent.path).parent)), parent)
-
-
-def _is_iceberg(file: Place) -> bool:
-    return ".metadata.json" in file.path
+            metadata = place.at(str(path / marker))
+            if metadata.exists:
+                _check_no_table(place, str(path), metadata.files())
 
 
 def parquet_files(root: Place) -> list[Place]:
@@ -873,7 +893,8 @@ def parquet_files(root: Place) -> list[Place]:
     if is_file:
         return [root] if root.suffix in SUFFIXES else []
     files = root.files()
-    _check_no_table(root, files)
+    _check_no_table(root, root.path, files)
+    check_outside(root)
     return [file for file in files if file.suffix in SUFFIXES and not _is_hidden(file, root)]
 
 
@@ -887,8 +908,8 @@ def _is_hidden(file: Place, root: Place) -> bool:
     return any(part.startswith((".", "_")) for part in below.parts)
 
 
-def open_parquet(place: Place, name: str, stack: ExitStack, keys: Sequence[str] = ()) -> Any:
+def open_parquet(place: Place, name: str, stack: ExitStack) -> Any:
     """Open a Parquet file or folder, passed as the argument `name`. See `ParquetFiles`."""
     del stack  # every task opens its files for itself
     import_reader("pyarrow", "dataframe", name)
-    return ParquetFiles(place, keys)
+    return ParquetFiles(place)

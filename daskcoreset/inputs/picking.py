@@ -112,7 +112,7 @@ def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:
     for i in np.unique(owner):
         piece, own = table.pieces[i], rows[owner == i] - (ends[i] - table.pieces[i].rows)
         first, last = int(own[0]), int(own[-1])
-        frame = piece.cut(names, first, last + 1)().to_pandas()
+        frame = piece.cut(first, last + 1).read(names).to_pandas()
         frames.append(frame.iloc[own - first])
     # Files that lack a column have no values in it.
     found = pandas.concat(frames, ignore_index=True).reindex(columns=names).iloc[order]

@@ -309,8 +309,7 @@ class SourceView:
         X: Any = place.url or place.path
         if place.suffix in SUFFIXES:
             import_reader("pyarrow", "dataframe", "source")
-            keys = tuple(key for key in (self.y, self.sample_weight) if key is not None)
-            X = ParquetFiles([place], keys, base)
+            X = ParquetFiles([place], base)
         return Rows(X, self.reading), self.y, self.sample_weight
 
     # --- Zarr arrays -------------------------------------------------------------------------
