@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
@@ -26,7 +26,6 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs import dataframes
 from daskcoreset.inputs.arrays import RowArray, stacked
 from daskcoreset.inputs.dataframes import (
     OBJECT,
@@ -270,7 +269,9 @@ class ArrowTable(Table):
         )
 
 
-def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: int) -> AnyArray:
+def _vectors(
+    name: str, column: Any, width: int, dtype: np.dtype[Any], start: int | None
+) -> AnyArray:
     """Return a column of lists as a matrix. A null list becomes NaN.
 
     Parameters
@@ -280,8 +281,8 @@ def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: in
     width : int
         Values of each list.
     dtype : numpy.dtype
-    start : int
-        Number of the first row.
+    start : int or None
+        Number of the first row, if it is known.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -295,10 +296,10 @@ def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: in
         lists = lists.drop_null()
         lengths = np.asarray(pc.list_value_length(lists))
         if len(bad := np.flatnonzero(lengths != width)):
-            row = start + begin + int(present[bad[0]])
+            row = None if start is None else start + begin + int(present[bad[0]])
             raise unequal_lists(name, int(lengths[bad[0]]), width, row)
         values = pa.chunked_array([lists.flatten()])
-        _check_exact(name, values, start + begin)
+        _check_exact(name, values, None if start is None else start + begin)
         matrix[begin + present] = _column_to_numpy(values, wide).reshape(-1, width)
         begin += len(chunk)
     return matrix
@@ -325,19 +326,87 @@ def _first_length(column: Any) -> int:
 
 
 def with_vectors(X: Any) -> Any:
-    """Return a frame or table in memory, or of Dask, with a column for each element of vectors."""
-    if hasattr(type(X), "iloc") and hasattr(type(X), "columns"):
-        return dataframes.with_vectors(X)
-    if not (is_arrow_table(X) or type(X).__module__.partition(".")[0] == "polars"):
+    """Return a frame or table in memory, or of Dask, with a column for each element of vectors.
+
+    Vectors are lists or arrays of numbers, equally many in each row. A row without one has NaN.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with_vectors(pd.DataFrame({"id": [7, 8], "emb": [[0.5, 1.0], [2.0, 3.0]]}))
+       id  emb[0]  emb[1]
+    0   7     0.5     1.0
+    1   8     2.0     3.0
+    """
+    if is_arrow_table(X) or type(X).__module__.partition(".")[0] == "polars":
+        table = as_table(X)
+        if not getattr(table, "elements", None):
+            return X
+        import pandas as pd
+
+        rows = table.table(table.features)
+        return pd.DataFrame(rows[0 : len(rows)], columns=list(rows.columns))
+    if not (hasattr(type(X), "iloc") and hasattr(type(X), "columns")):
         return X
-    table = as_table(X)
-    if not getattr(table, "elements", None):
+    stored = [j for j, kind in enumerate(X.dtypes) if kind == OBJECT or "list" in str(kind)]
+    if hasattr(X, "__dask_graph__"):
+        columns = {j: X[[X.columns[j]]].partitions for j in stored}
+    else:
+        columns = {j: [X.iloc[:, [j]]] for j in stored}
+    found = {j: kind for j, parts in columns.items() if (kind := _vector_kind(parts)) is not None}
+    if not found:
         return X
+    if not hasattr(X, "__dask_graph__"):
+        return _expanded(X, found, 0)
+    from dask.dataframe.dispatch import make_meta
+
+    return X.map_partitions(_expanded, found, meta=_expanded(make_meta(X), found))
+
+
+def _vector_kind(parts: Iterable[Any]) -> tuple[int, np.dtype[Any]] | None:
+    """Return length and dtype of the vectors of a column of pandas or Dask. None of others."""
+    for part in parts:
+        frame = part.compute() if hasattr(part, "compute") else part
+        present = frame.iloc[:, 0].dropna()
+        if not len(present):
+            continue
+        if isinstance(present.iloc[0], (list, tuple, np.ndarray)):
+            import pyarrow as pa
+
+            with suppress(pa.ArrowException):
+                lists = _lists_of(present.iloc[:1])
+                vector = _vector_of(lists.type)
+                if vector is not None and _is_number(vector[0]) and _first_length(lists):
+                    return _first_length(lists), _plain_dtype([vector[0]])
+        return None
+    return None
+
+
+def _lists_of(column: Any) -> Any:
+    """Return a column of pandas as lists of Arrow."""
+    import pyarrow as pa
+
+    lists = pa.table([pa.array(column, from_pandas=True)], ["lists"])["lists"]
+    # Nothing tells a type if there is no value.
+    return lists.cast(pa.list_(pa.float32())) if _is_null(lists.type) else lists
+
+
+def _expanded(
+    frame: Any, vectors: Mapping[int, tuple[int, np.dtype[Any]]], first_row: int | None = None
+) -> Any:
+    """Return a frame of pandas with a column for each element of the columns of some positions."""
     import pandas as pd
 
-    expanded = table.table(table.features)
-    rows = expanded[0 : len(expanded)]
-    return pd.DataFrame(rows, columns=list(expanded.columns))
+    columns = []
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        if j in vectors:
+            width, dtype = vectors[j]
+            matrix = _vectors(column.name, _lists_of(column), width, dtype, first_row)
+            names = element_names(column.name, width)
+            column = pd.DataFrame(matrix, index=frame.index, columns=names)
+        columns.append(column)
+    return pd.concat(columns, axis=1)
 
 
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
@@ -360,15 +429,15 @@ def check_exact_table(table: Any) -> None:
         _check_exact(name, table[name], 0)
 
 
-def _check_exact(name: str, column: Any, start: int) -> None:
+def _check_exact(name: str, column: Any, start: int | None) -> None:
     """Raise an error for the first integer or decimal of a column that float64 does not hold.
 
     Parameters
     ----------
     name : str
     column : pyarrow.ChunkedArray
-    start : int
-        Number of the first row.
+    start : int or None
+        Number of the first row, if it is known.
     """
     import pyarrow.compute as pc
     import pyarrow.types as pt
@@ -376,18 +445,18 @@ def _check_exact(name: str, column: Any, start: int) -> None:
     kind = _of_values(column.type)
     if kind != column.type:
         column = column.cast(kind)
-    if _is_decimal(kind):
-        if kind.precision - kind.scale <= _EXACT_DIGITS:
-            return
+    problem = None
+    if _is_decimal(kind) and kind.precision - kind.scale > _EXACT_DIGITS:
         floats = column.cast("float64", safe=False).to_numpy()
         for row in np.flatnonzero(abs(floats) >= EXACT).tolist():
             if column[row].as_py() != Decimal(floats[row]):
-                raise inexact_row(f"column {name!r}", column[row].as_py(), row).error(start)
+                problem = inexact_row(f"column {name!r}", column[row].as_py(), row)
+                break
     elif pt.is_int64(kind) or pt.is_uint64(kind):
         values = pc.fill_null(column, 0).to_numpy() if column.null_count else column.to_numpy()
         problem = find_inexact(f"column {name!r}", values)
-        if problem is not None:
-            raise problem.error(start)
+    if problem is not None:
+        raise problem.error_at("") if start is None else problem.error(start)
 
 
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
