@@ -14,7 +14,6 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, no_arra
 from daskcoreset.core.validation import a_type, is_int, shown
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.tree.leaves import LeafTable
     from daskcoreset.core.coreset import Coreset
 
 
@@ -55,7 +54,7 @@ def kinds_of_time(text: str) -> set[str]:
     return kinds
 
 
-def by_date(leaves: LeafTable, first: Any, last: Any) -> list[bool]:
+def by_date(leaves: Any, first: Any, last: Any) -> list[bool]:
     """Return a mask of the leaves from one date or time to another, both included.
 
     A date means the whole day. A time with a zone is compared in UTC, any other unchanged.
@@ -117,7 +116,7 @@ def no_leaves() -> InvalidInputError:
     )
 
 
-def select(leaves: LeafTable, window: Any) -> list[bool]:
+def select(leaves: Any, window: Any) -> list[bool]:
     """Return a mask of the leaves of a window, see `LeafTable.select`."""
     n = len(leaves)
     chosen: Any = range(n)
@@ -140,7 +139,7 @@ def select(leaves: LeafTable, window: Any) -> list[bool]:
     return [position in chosen for position in range(n)]
 
 
-def _in_slice(leaves: LeafTable, window: slice) -> range:
+def _in_slice(leaves: Any, window: slice) -> range:
     """Return the positions of a slice of positions, or of names with both ends included."""
     bounds = [one for one in (window.start, window.stop) if one is not None]
     if all(map(is_int, bounds)) and (bounds or is_int(window.step)):
@@ -174,7 +173,7 @@ def _in_slice(leaves: LeafTable, window: slice) -> range:
     return range(start, stop + 1)
 
 
-def _positions(leaves: LeafTable, names: Any) -> set[int]:
+def _positions(leaves: Any, names: Any) -> set[int]:
     """Return the positions of leaves by their names, which are different."""
     try:
         listed = [names] if isinstance(names, str) else list(names)
