@@ -21,3 +21,9 @@ def import_optional(module: str, message: str) -> Any:
 def need_matplotlib(module: str = "matplotlib") -> Any:
     """Import matplotlib, or a module of it. Called before data are read for a picture."""
     return import_optional(module, _PLOTS)
+
+
+def import_reader(module: str, extra: str, name: str) -> Any:
+    """Return the optional package that reads a file, which was passed as the argument `name`."""
+    install = f'install it with: pip install "daskcoreset[{extra}]".'
+    return import_optional(module, f"{name} needs the package {module}; {install}")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.optional import import_reader
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.inputs.arrays import RowArray, near, stacked
 from daskcoreset.inputs.filesystems import (
@@ -22,7 +23,6 @@ from daskcoreset.inputs.filesystems import (
     here,
     read_clearly,
 )
-from daskcoreset.inputs.sources import import_reader
 from daskcoreset.inputs.zarr import filled_regions
 
 

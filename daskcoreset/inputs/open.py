@@ -23,6 +23,7 @@ from daskcoreset.core.errors import (
     MissingPathError,
     warn_user,
 )
+from daskcoreset.core.optional import import_reader
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import a_type, is_real, shown as briefly, without_mask
@@ -49,6 +50,7 @@ from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
+    ArrowTable,
     ParquetFiles,
     as_table,
     check_outside,
@@ -56,7 +58,6 @@ from daskcoreset.inputs.parquet import (
     parquet_files,
     with_vectors,
 )
-from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.zarr import (
     checked,
     is_store,
@@ -313,7 +314,7 @@ def member_names(X: Any) -> MemberNames:
     path, options = ReadOptions.of(X)
     with ExitStack() as stack:
         container = open_container(path, "X", stack, options)
-        if isinstance(container, Table):
+        if isinstance(container, ArrowTable):
             return MemberNames(columns=tuple(container.features))
         return MemberNames(arrays=tuple(_array_names(container)) if _is_group(container) else ())
 
@@ -347,7 +348,7 @@ def _members_of(
             features = tuple(str(column) for column in X.columns if column not in keys.values())
             return arrays_of_dask(X, keys, _of_partitions(X, beside)), features
         return split_columns(X, keys), None
-    if isinstance(X, Table):
+    if isinstance(X, ArrowTable):
         _check_keys(keys, X.known, f"{X.path!r} has the columns")
         check_columns(chosen or (), X.known)
         names = X.expanded(chosen) if chosen else X.features
@@ -484,7 +485,7 @@ def _exists(path: str) -> bool:
 
 def _vector(opened: Any, name: str) -> Any:
     """Return the only array with one dimension of what was opened."""
-    if isinstance(opened, Table):
+    if isinstance(opened, ArrowTable):
         if len(opened.features) != 1:
             raise InvalidInputError(
                 f"{name}: {opened.path!r} has the columns {opened.features}",

@@ -25,6 +25,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
+from daskcoreset.core.optional import import_reader
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.arrays import RowArray, stacked
 from daskcoreset.inputs.dataframes import (
@@ -45,7 +46,6 @@ from daskcoreset.inputs.filesystems import (
     read_clearly,
     shortened,
 )
-from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.storage.locations import clean_url
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -156,7 +156,7 @@ class ArrowRows(RowArray):
         return block
 
 
-class ArrowTable(Table):
+class ArrowTable(ABC):
     """Columns by name, in pieces that are read alone.
 
     Attributes
@@ -165,11 +165,13 @@ class ArrowTable(Table):
         Name in errors and the provenance.
     names : list of str
     index : set of str
-        Columns that are an index of pandas or Dask.
+        Columns that are an index of pandas or Dask, and features only if they are named.
     types : dict of str to list
         Arrow types that a column has in its pieces.
     elements : dict of str to tuple
         The column and the position of each feature that is an element of vectors.
+    differing : dict of str to str
+        Columns that some files lack, or that are numbers in some only, and what is said of them.
     pieces : list
         `Piece` objects, in the order of the rows.
     """
@@ -182,10 +184,20 @@ class ArrowTable(Table):
         self.index: set[str] = set()
         self.types: dict[str, list[Any]] = {}
         self.elements: dict[str, tuple[str, int]] = {}
+        self.differing: dict[str, str] = {}
         self.pieces: list[Piece] = []
 
     def check_types(self, columns: Iterable[str]) -> None:
-        """Check that columns are the same in all pieces."""
+        """Check that columns are alike in all pieces."""
+        for name in columns:
+            stored, _ = self.elements.get(name, (name, 0))
+            if stored in self.differing:
+                raise InvalidInputError(
+                    f"X has files with different {self.differing[stored]}",
+                    argument="X",
+                    remedy="pass files of one schema, or choose columns that all of them have, "
+                    "by open_rows(X, columns=[...])",
+                )
 
     @abstractmethod
     def has_nulls(self, name: str) -> bool:
@@ -198,7 +210,7 @@ class ArrowTable(Table):
     @property
     def features(self) -> list[str]:
         """Names of the features, of which a column of vectors has one for each element."""
-        return self.expanded(super().features)
+        return self.expanded([name for name in self.names if name not in self.index])
 
     @property
     def known(self) -> list[str]:
@@ -704,7 +716,6 @@ class ParquetFiles(ArrowTable):
                 source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
         self.in_process = self._root is not None and self._root.in_process
-        self._differing: dict[str, str] = {}
 
         fragments = list(source.get_fragments())
         if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
@@ -735,18 +746,6 @@ class ParquetFiles(ArrowTable):
             ]
         self.names = list(self.types) or list(source.schema.names)
         self.add_vectors()
-
-    def check_types(self, columns: Iterable[str]) -> None:
-        """Check that columns are the same in all files."""
-        for name in columns:
-            stored, _ = self.elements.get(name, (name, 0))
-            if stored in self._differing:
-                raise InvalidInputError(
-                    f"X has files with different {self._differing[stored]}",
-                    argument="X",
-                    remedy="pass files of one schema, or choose columns that all of them have, "
-                    "by open_rows(X, columns=[...])",
-                )
 
     def has_nulls(self, name: str) -> bool:
         """Whether a column may hold nulls, as far as footers tell."""
@@ -793,14 +792,14 @@ class ParquetFiles(ArrowTable):
     def _add_columns(self, file: str, types: Mapping[str, Any]) -> None:
         lacking = sorted(set(types) ^ set(self.types)) if self.types else []
         for name in lacking:
-            self._differing.setdefault(
+            self.differing.setdefault(
                 name, f"columns: {file!r} and those before it differ in {lacking}"
             )
         for name, kind in types.items():
             before = self.types.setdefault(name, [])
             known = [other for other in before if not _is_null(other)]
             if known and not _is_null(kind) and _is_number(kind) != _is_number(known[0]):
-                self._differing.setdefault(
+                self.differing.setdefault(
                     name,
                     f"types: column {name!r} of {file!r} is {kind}, and {known[0]} in those before "
                     f"it",

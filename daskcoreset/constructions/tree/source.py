@@ -27,6 +27,7 @@ from daskcoreset.core.errors import (
     MissingPathError,
     warn_user,
 )
+from daskcoreset.core.optional import import_reader
 from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.filesystems import (
@@ -38,7 +39,6 @@ from daskcoreset.inputs.filesystems import (
 from daskcoreset.inputs.open import is_web_store, open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
-from daskcoreset.inputs.sources import import_reader
 from daskcoreset.inputs.zarr import is_store
 from daskcoreset.storage.locations import from_root, locate, store_name
 
