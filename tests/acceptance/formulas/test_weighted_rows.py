@@ -78,7 +78,7 @@ def test_build__block_of_just_enough_candidates_is_not_read_again() -> None:
     for more, again in ((0.0, 0), (1.0, 1)):
         u[0] += more
         rows = da.from_array(X, chunks=((400, 39_600), 2))
-        c = face.build(rows, sample_weight=u, size=400, method=face.Uniform(), random_state=0)
+        c = face.build(rows, sample_weight=u, size=400, method=face.Uniform(), random_state=1)
         assert c.provenance["blocks_read_again"] == again
         assert (c.indices < 400).sum() == pytest.approx(200, abs=10)
 
