@@ -206,13 +206,4 @@ def find_folder(
             remedy="pass a path on a local disk, or a URL that begins with s3://, gs://, az:// "
             "or https://",
         )
-    with suppress(FileNotFoundError, NotADirectoryError):
-        try:
-            place.lstat()
-        except PermissionError as error:
-            raise StoreError(
-                f"{argument} is {place}, to which access is denied",
-                argument=argument,
-                remedy="choose another path",
-            ) from error
     return DiskFolder(place)
