@@ -52,6 +52,16 @@ def freeze(value: Any, name: str = "provenance") -> Any:
     return _frozen(plain)
 
 
+def freeze_record(provenance: Any) -> Mapping[str, Any]:
+    """Return a read-only copy of a provenance."""
+    frozen = freeze(provenance)
+    if not isinstance(frozen, Mapping):
+        raise InvalidTypeError(
+            f"provenance is {a_type(provenance)}", argument="provenance", remedy="pass a mapping"
+        )
+    return frozen
+
+
 def _plain(value: Any) -> Any:
     """Return what JSON says of a NumPy scalar or of a read-only mapping."""
     if isinstance(value, np.generic):
@@ -271,13 +281,7 @@ class Coreset(WeightedPoints):
             raise InvalidInputError(
                 "points has no rows", argument="points", remedy="pass at least one row"
             )
-        frozen = freeze(self.provenance)
-        if not isinstance(frozen, Mapping):
-            raise InvalidTypeError(
-                f"provenance is {a_type(self.provenance)}",
-                argument="provenance",
-                remedy="pass a mapping",
-            )
+        frozen = freeze_record(self.provenance)
         check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
 

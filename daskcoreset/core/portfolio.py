@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.core.coreset import Coreset, freeze, thaw
+from daskcoreset.core.coreset import Coreset, freeze_record, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
@@ -79,12 +79,7 @@ class Portfolio(Mapping[str, Coreset]):
             raise InvalidInputError(
                 f"members have {sorted(widths)} features", remedy="pass coresets of the same data"
             )
-        frozen = freeze(self.provenance)
-        if not isinstance(frozen, Mapping):
-            raise InvalidTypeError(
-                f"provenance is {shown(self.provenance)}", remedy="pass a mapping"
-            )
-        object.__setattr__(self, "provenance", frozen)
+        object.__setattr__(self, "provenance", freeze_record(self.provenance))
         object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
 
     def __reduce__(self) -> tuple[Any, ...]:

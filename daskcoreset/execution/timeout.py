@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,28 +23,23 @@ def active_client() -> Any:
     """Return the client that computes use because it is active, or None."""
     import dask
 
-    distributed = sys.modules.get("distributed")
-    if distributed is None:  # never imported, so there is no client
-        return None
     # An active client sets "dask.distributed".
-    if dask.config.get("scheduler", None) not in (None, "distributed", "dask.distributed"):
-        return None
-    try:
-        return distributed.get_client()
-    except ValueError:
-        return None
+    chosen = dask.config.get("scheduler", None)
+    return _current("client") if chosen in (None, "distributed", "dask.distributed") else None
 
 
 def in_worker() -> bool:
     """Whether this is a task of a worker."""
+    return _current("worker") is not None
+
+
+def _current(kind: str) -> Any:
+    """Return the current client or worker. None without one, as if distributed was not imported."""
     distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return False
-    try:
-        distributed.get_worker()
-    except ValueError:
-        return False
-    return True
+    if distributed is not None:
+        with suppress(ValueError):
+            return getattr(distributed, f"get_{kind}")()
+    return None
 
 
 def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
