@@ -62,7 +62,7 @@ BETWEEN_CONSTRUCTIONS = {("tree", "sampling")}
 EXCEPTIONS = {
     ("core.coreset", "metrics.audit"),
     ("core.coreset", "plotting"),
-    ("core.coreset", "inputs.picking"),
+    ("core.coreset", "inputs.take"),
     ("core.coreset", "solvers.centroids"),
     ("core.coreset", "storage.coresets"),
     ("core.coreset", "storage.locations"),

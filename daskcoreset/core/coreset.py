@@ -619,9 +619,9 @@ class Coreset(WeightedPoints):
             raise InvalidInputError(
                 "the provenance has no path of the data", argument="X", remedy="pass the data as X"
             )
-        from daskcoreset.inputs.picking import pick_rows
+        from daskcoreset.inputs.take import take_rows
 
-        return pick_rows(source, np.atleast_1d(numbers))
+        return take_rows(source, np.atleast_1d(numbers))
 
     @about_argument("store")
     def to_zarr(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -51,47 +51,29 @@ class ReadOptions:
         check_choice("missing_chunks", self.missing_chunks, "raise", "fill")
         check_options(self.storage_options)
         check_flag("unit_length", self.unit_length)
-        for name in ("sample_dims", "feature_dims"):
-            object.__setattr__(self, name, _checked_dims(name, getattr(self, name)))
-        columns = self.columns
-        if columns is None:
-            return
-        if isinstance(columns, str) or not isinstance(columns, Sequence):
-            raise InvalidTypeError(
-                f"columns is {shown(columns)}",
-                argument="columns",
-                remedy=f"pass a list of column names, such as [{'a'!r}]",
-            )
-        object.__setattr__(self, "columns", tuple(columns))
-        try:
-            n_names = len(set(columns))
-        except TypeError as error:
-            raise InvalidTypeError(
-                f"columns is {shown(columns)}",
-                argument="columns",
-                remedy="pass a list of names of columns",
-            ) from error
-        if not columns or n_names != len(columns):
-            raise InvalidInputError(
-                f"columns is {list(columns)}",
-                argument="columns",
-                remedy="name at least one column, and none of them twice",
-            )
+        for name in ("columns", "sample_dims", "feature_dims"):
+            object.__setattr__(self, name, _checked_names(name, getattr(self, name)))
 
 
-def _checked_dims(name: str, dims: Any) -> tuple[str, ...] | None:
-    if dims is None:
+def _checked_names(argument: str, names: Any) -> tuple[Any, ...] | None:
+    """Return the names of columns or dimensions as a tuple."""
+    if names is None:
         return None
-    listed = (dims,) if isinstance(dims, str) else dims
-    if not isinstance(listed, Sequence) or not all(isinstance(dim, str) for dim in listed):
+    listed = (names,) if isinstance(names, str) and argument != "columns" else names
+    is_list = isinstance(listed, Sequence) and not isinstance(listed, str)
+    if not is_list or not all(isinstance(name, Hashable) for name in listed):
         raise InvalidTypeError(
-            f"{name} is {dims!r}",
-            argument=name,
-            remedy='pass names of dimensions, such as ("time", "lat", "lon")',
+            f"{argument} is {shown(names)}",
+            argument=argument,
+            remedy="pass names, such as ['a', 'b']",
         )
-    if len(set(listed)) != len(listed):
+    if len(set(listed)) != len(listed) or (argument == "columns" and not listed):
         raise InvalidInputError(
-            f"{name} is {dims!r}", argument=name, remedy="name each dimension once"
+            f"{argument} is {list(listed)}",
+            argument=argument,
+            remedy="name at least one column, and none of them twice"
+            if argument == "columns"
+            else "name each dimension once",
         )
     return tuple(listed)
 

@@ -18,7 +18,7 @@ from daskcoreset.inputs.options import ReadOptions, check_columns, select_column
 from daskcoreset.inputs.parquet import ArrowTable
 
 
-def pick_rows(X: Any, indices: IndexArray) -> Any:
+def take_rows(X: Any, indices: IndexArray) -> Any:
     """Return rows of X by their numbers, in this order.
 
     Parameters
@@ -40,7 +40,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
 
     Examples
     --------
-    >>> pick_rows(np.arange(8.0).reshape(4, 2), np.array([3, 0]))
+    >>> take_rows(np.arange(8.0).reshape(4, 2), np.array([3, 0]))
     array([[6., 7.],
            [0., 1.]])
     """
