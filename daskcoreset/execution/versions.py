@@ -56,6 +56,5 @@ def _compare(expected: Versions, found: Versions, name: str) -> None:
         if found.get(package) != wanted:
             raise WorkerMismatchError(
                 f"{name} has {package} {found.get(package)}, and the client has {wanted}",
-                argument=name,
                 remedy="install the same versions for client and workers",
             )
