@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -161,12 +163,13 @@ def test_audit__refuses_columns_of_other_names_or_in_another_order() -> None:
     assert coreset.audit(frame, n_clusters=2, random_state=0).n_rows == len(X)
     assert coreset.audit(frame.to_numpy(), n_clusters=2, random_state=0).n_rows == len(X)
     names = r"\['a b', 'ü', 'c'\]"
+    calls: list[Callable[..., Any]] = [partial(coreset.audit, n_clusters=2), coreset.plot]
     for other, problem in (
         (frame[["c", "ü", "a b"]], rf"the coreset in another order; pass X\[{names}\]\.$"),
         (frame.assign(d=0.0), rf"columns that the coreset has not: \['d'\]; pass X\[{names}\]\.$"),
         (frame.rename(columns={"c": "d"}), rf"the coreset has {names}; select these"),
     ):
-        for call in (lambda X: coreset.audit(X, n_clusters=2), coreset.plot):
+        for call in calls:
             with pytest.raises(InvalidInputError, match=problem):
                 call(other)
 
