@@ -7,6 +7,7 @@ version.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
@@ -34,6 +35,9 @@ from daskcoreset.core.validation import a_type
 from daskcoreset.storage.group import refuse_inconsistent
 
 _NODE = "coreset-tree-node"
+
+# The page of what seldom changes: the schema, and the source that is followed.
+_FACTS = "facts"
 
 # What a page has of a leaf. The fingerprint of its part and the version of its node come after it.
 _OF_LEAF = attrgetter("name", "rows", "time", "weight", "n_dropped", "uid", "content")
@@ -158,10 +162,11 @@ class Manifest:
         [values] = place.read_pages([main])
         with refuse_inconsistent(f"{place.where(main)}: not consistent"):
             collect(values)
+            [facts] = place.read_pages([values["facts"]])
             source = None
-            if values["source"] is not None:
+            if facts["source"] is not None:
                 fingerprints = {entry[0]: entry[-2] for entry in entries if entry[-2] is not None}
-                source = SourceRecord(**values["source"], fingerprints=fingerprints)
+                source = SourceRecord(**facts["source"], fingerprints=fingerprints)
             manifest = cls(
                 place,
                 root,
@@ -169,7 +174,7 @@ class Manifest:
                 main,
                 LeafTable(Leaf(*entry[:-2]) for entry in entries),
                 next_uid=values["next_uid"],
-                schema=RowSchema.from_json(values["schema"]),
+                schema=RowSchema.from_json(facts["schema"]),
                 source=source,
             )
             groups = [] if manifest.top is None else list(manifest.top.groups())
@@ -180,7 +185,7 @@ class Manifest:
             return replace(
                 manifest,
                 nodes=manifest._named({}, made_in),
-                pages=dict(zip(names, pages, strict=True)),
+                pages={_FACTS: values["facts"], **dict(zip(names, pages, strict=True))},
             )
 
     def _named(self, known: Mapping[str, str], made_in: Mapping[str, int]) -> dict[str, str]:
@@ -330,6 +335,8 @@ class Manifest:
         if record is not None:
             del record["fingerprints"]  # which the leaves have
         schema = None if self.schema is None else self.schema.to_json()
-        facts = {"next_uid": self.next_uid, "schema": schema, "source": record}
+        facts = json.loads(json.dumps({"schema": schema, "source": record}))
+        pages[_FACTS] = write(facts, before.get(_FACTS, ""))
         values = {"below": [], "nodes": []} if top is None else described(top)
-        return replace(self, main=write({**values, **facts}), pages=pages)
+        values |= {"next_uid": self.next_uid, "facts": pages[_FACTS]}
+        return replace(self, main=write(values), pages=pages)

@@ -68,5 +68,5 @@ def test_append__writes_few_objects_and_little_manifest(
         n_objects.append(len(objects))
         n_bytes.append(sum(len(data) for files in pages for data in files.values()))
     assert max(n_objects) <= 2 * np.log2(N)
-    assert max(n_bytes) <= 2048
-    assert sum(n_bytes) <= 1280 * len(n_bytes)
+    assert max(n_bytes) <= 1536
+    assert sum(n_bytes) <= 1100 * len(n_bytes)
