@@ -40,12 +40,8 @@ from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks, selection_of
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index
-from daskcoreset.inputs.options import (
-    ReadOptions,
-    Rows as OpenedRows,
-    select_features,
-    with_columns,
-)
+from daskcoreset.inputs.open import select_features, with_columns
+from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
 from daskcoreset.inputs.parquet import with_vectors
 
 

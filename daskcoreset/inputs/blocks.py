@@ -30,7 +30,7 @@ from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut, is_sparse
 from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.open import OpenedData, open_all
-from daskcoreset.inputs.options import ReadOptions, is_path, select_features
+from daskcoreset.inputs.options import ReadOptions, is_path
 from daskcoreset.storage.locations import clean_url
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -290,7 +290,6 @@ def row_blocks(
     _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
-    X = select_features(X, (y, sample_weight))
     data, options = ReadOptions.of(X)
     if options.has_dims:
         _refuse_chunks(chunks)

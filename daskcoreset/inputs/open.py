@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -46,7 +47,7 @@ from daskcoreset.inputs.filesystems import (
     shortened,
 )
 from daskcoreset.inputs.hdf5 import Hdf5Array, Hdf5File, dataset_names, hdf5_source, open_hdf5_file
-from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, check_columns, is_path
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
@@ -166,6 +167,7 @@ def _open_all(
             argument="storage_options",
             remedy="leave them out, or pass a URL",
         )
+    remarks = [_named_twice(options.columns, keys.values())]
     with ExitStack() as stack:  # of files, which are closed once their arrays are row arrays
         container = open_container(X, "X", stack, options)
         check_no_dataset(container, "X")
@@ -173,7 +175,7 @@ def _open_all(
         for name, part in given.items():
             if name not in found:
                 found[name] = _single(part, name, stack, options)
-        remarks = [packed_remark(_arrays_of(part), name) for name, part in found.items()]
+        remarks += [packed_remark(_arrays_of(part), name) for name, part in found.items()]
         parts = {name: _opened(part, name, options.missing_chunks) for name, part in found.items()}
     for name, part in parts.items():
         # A list may hold labels as well as paths.
@@ -342,7 +344,7 @@ def _members_of(
         return joined, columns
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
-        X = with_vectors(X)
+        X = with_vectors(select_columns(X, chosen, keys.values()))
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             features = tuple(str(column) for column in X.columns if column not in keys.values())
@@ -356,7 +358,7 @@ def _members_of(
         beside = {name: X.column(key) for name, key in keys.items()}
         return {"X": X.table(features), **beside}, None
     if chosen is not None:
-        _refuse_columns(X, chosen)
+        _refuse_columns(X)
     if _is_group(X):
         header = getattr(X, "attrs", {}).get(HEADER)
         if header is not None:
@@ -389,36 +391,21 @@ def _of_partitions(X: Any, beside: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
+def _refuse_columns(X: Any) -> NoReturn:
     """Say how features are chosen of what has no columns by name."""
-    if not _is_group(X):
-        whole = "dask.array.from_zarr(X)" if type(X).__module__.split(".")[0] == "zarr" else "X"
-        raise InvalidInputError(
-            "columns selects features of data frames, tables and Parquet "
-            "files, and X is not one of them",
-            argument="columns",
-            remedy=f"leave columns out, and pass the columns of the array, {whole}[:, [0, 1]]",
-        )
-    names = _array_names(X)
-    dims = {name: _dims_of(X[name]) for name in names} if type(X).__module__[:4] == "zarr" else {}
-    axes = {dim for one in dims.values() for dim in one}
-    variables = [name for name in chosen if dims.get(name)]
-    if variables := variables or [name for name in names if dims.get(name) and name not in axes]:
-        rows = max((dims[name] for name in variables), key=len)
-        rows = rows[:-1] if len(variables) == 1 < len(rows) else rows
-        raise InvalidInputError(
-            "columns selects variables of an open cube, and X is a Zarr store "
-            f"of the arrays {names}",
-            argument="columns",
-            remedy=f"pass xarray.open_zarr(...) of it as X, with columns={variables} and, for "
-            f"example, sample_dims={rows}",
-        )
+    what, array = "not one of them", "X"
+    remedy = "leave columns out, and pass the columns of the array, "
+    if _is_group(X):
+        what, array = f"a group of the arrays {_array_names(X)}", "X['name']"
+    elif type(X).__module__.split(".")[0] == "zarr":
+        array = "dask.array.from_zarr(X)"
+    remedy += f"{array}[:, [0, 1]]"
+    if _is_group(X):
+        remedy += ", or a cube as xarray opens it, with sample_dims=[...]"
     raise InvalidInputError(
-        "columns selects features of data frames, tables and Parquet "
-        f"files, and X is a group of the arrays {names}",
+        f"columns selects features of data frames, tables and Parquet files, and X is {what}",
         argument="columns",
-        remedy="leave columns out, and pass the columns of the array, X['name'][:, [0, 1]], or a "
-        "cube as xarray opens it",
+        remedy=remedy,
     )
 
 
@@ -496,6 +483,57 @@ def _vector(opened: Any, name: str) -> Any:
     if _is_group(opened):
         return _select_array(opened, name, tuple(_array_names(opened)))
     return opened
+
+
+# --- columns of frames -------------------------------------------------------------------
+
+
+def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
+    """Return `Rows` of a data frame in memory as the columns that were asked for, or X."""
+    data, options = ReadOptions.of(X)
+    if remark := _named_twice(options.columns, beside):
+        warn_user(remark)
+    is_frame = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
+    if X is data or not is_frame or options.storage_options is not None or options.has_dims:
+        return X
+    frame = select_columns(data, options.columns, beside)
+    return Rows(frame, replace(options, columns=None)) if options.unit_length else frame
+
+
+def with_columns(X: Any, columns: Iterable[str] | None) -> Any:
+    """Return X with these columns alone, if it has names and none were asked for."""
+    data, options = ReadOptions.of(X)
+    if columns is None or options.columns is not None:
+        return X
+    return select_features(Rows(data, replace(options, columns=tuple(columns))))
+
+
+def _named_twice(columns: Sequence[str] | None, beside: Iterable[Any]) -> str | None:
+    keys = [one for one in beside if isinstance(one, str)]
+    both = [name for name in columns or () if name in keys]
+    if not both:
+        return None
+    return (
+        f"columns has {both}, which y, sample_weight or groups also names: "
+        "it is used as that, and not as a feature. Leave it out of columns."
+    )
+
+
+def select_columns(frame: Any, columns: Sequence[str] | None, beside: Iterable[Any]) -> Any:
+    """Return a frame of the columns asked for, and of those that are labels or weights."""
+    if columns is None:
+        return frame
+    names = list(getattr(frame, "column_names", frame.columns))
+    if any("[" in str(name) and name not in names for name in columns):
+        frame = with_vectors(frame)
+        names = list(getattr(frame, "column_names", frame.columns))
+    keys = [key for key in beside if isinstance(key, str) and key in names]
+    check_columns(columns, names)
+    wanted = [name for name in columns if name not in keys] + keys
+    if hasattr(frame, "column_names"):
+        # Columns that are named are features, also if the metadata of pandas call them an index.
+        return frame.select(wanted).replace_schema_metadata(None)
+    return frame[wanted]
 
 
 # --- groups ------------------------------------------------------------------------------

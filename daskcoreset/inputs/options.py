@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import MissingChunks
 from daskcoreset.core.validation import a_type, check_choice, check_flag, check_options, shown
 
@@ -178,76 +178,6 @@ def open_rows(
             remedy="pass all options to one call of open_rows",
         )
     return Rows(source, options)
-
-
-def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
-    """Return X with its columns selected, if it is a data frame or an iterator of batches.
-
-    Parameters
-    ----------
-    X : object
-        As in `daskcoreset.build`, or an iterator of batches.
-    beside : sequence of object
-        y and sample_weight: where they are strings, they name columns that are kept.
-
-    Returns
-    -------
-    object
-        A data frame with the columns asked for, or X.
-    """
-    if not isinstance(X, Rows):
-        return X
-    data, options = X.source, X.options
-    if isinstance(data, Iterator):
-        return _batches(data, options)
-    if both := [name for name in options.columns or () if name in _names(beside)]:
-        warn_user(
-            f"columns has {both}, which y, sample_weight or groups also names: "
-            "it is used as that, and not as a feature. Leave it out of columns."
-        )
-    is_frame = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
-    if not is_frame or options.storage_options is not None or options.has_dims:
-        return X
-    frame = select_columns(data, options.columns, beside)
-    return Rows(frame, replace(options, columns=None)) if options.unit_length else frame
-
-
-def _names(beside: Sequence[Any]) -> list[str]:
-    return [one for one in beside if isinstance(one, str)]
-
-
-def _batches(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
-    for batch in batches:
-        X, *beside = batch if isinstance(batch, tuple) else (batch,)
-        yield (select_features(Rows(X, options), beside), *beside)
-
-
-def with_columns(X: Any, columns: Iterable[str] | None) -> Any:
-    """Return X with these columns alone, where it has names and none were asked for."""
-    data, options = ReadOptions.of(X)
-    if columns is None or options.columns is not None:
-        return X
-    return select_features(Rows(data, replace(options, columns=tuple(columns))))
-
-
-def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[Any]) -> Any:
-    """Return a frame of the columns asked for, and of those that are labels or weights."""
-    if columns is None:
-        return frame
-    names = list(getattr(frame, "column_names", frame.columns))
-    if any("[" in str(name) and name not in names for name in columns):
-        # The module imports this one.
-        from daskcoreset.inputs.parquet import with_vectors
-
-        frame = with_vectors(frame)
-        names = list(getattr(frame, "column_names", frame.columns))
-    keys = [key for key in _names(beside) if key in names]
-    check_columns(columns, names)
-    wanted = [name for name in columns if name not in keys] + keys
-    if hasattr(frame, "column_names"):
-        # Columns that are named are features, also if the metadata of pandas call them an index.
-        return frame.select(wanted).replace_schema_metadata(None)
-    return frame[wanted]
 
 
 def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:

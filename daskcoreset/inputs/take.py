@@ -13,8 +13,8 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.cubes import dims_of_cube
-from daskcoreset.inputs.open import open_all, open_container
-from daskcoreset.inputs.options import ReadOptions, check_columns, select_columns
+from daskcoreset.inputs.open import open_all, open_container, select_columns
+from daskcoreset.inputs.options import ReadOptions, check_columns
 from daskcoreset.inputs.parquet import ArrowTable
 
 

@@ -61,7 +61,7 @@ from daskcoreset.core.validation import check_flag
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
-from daskcoreset.inputs.options import ReadOptions, select_features
+from daskcoreset.inputs.options import ReadOptions, Rows
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.storage.locations import Location
 
@@ -477,16 +477,17 @@ class CoresetStream:
             save, such as Ctrl-C, `n_rows` shows whether it was added. If the store cannot be read,
             `n_rows` raises this error.
         """
-        if isinstance(ReadOptions.of(X)[0], Iterator):
-            X = select_features(X)  # which opens each batch as it comes
+        batches, options = ReadOptions.of(X)
+        if isinstance(batches, Iterator):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
                     "X is an iterator of batches, so y and sample_weight must come with each batch",
                     argument="X",
                     remedy="yield tuples (X, y) or (X, y, sample_weight)",
                 )
-            for batch in X:
-                self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
+            for batch in batches:
+                rows, *beside = batch if isinstance(batch, tuple) else (batch,)
+                self.partial_fit(rows if batches is X else Rows(rows, options), *beside)
             return self
         settings, start, known = self._settings, 0, self._state.schema
         refuse_cube("a stream", X)
