@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -104,18 +104,11 @@ class RowArray(ABC):
 
         A piece of more than `most` rows is split, though each part decodes the whole piece.
         """
+        most = most or self.shape[0]
+        if self.pieces is not None:
+            return cut_chunks(self.pieces, rows, most, most)
         whole = max(self.granularity, rows // self.granularity * self.granularity)
-        pieces = even_cut(self.shape[0], whole) if self.pieces is None else self.pieces
-        sizes: list[int] = []
-        for piece in pieces:
-            if most is not None and piece > most:
-                parts = -(-piece // most)
-                sizes += [piece // parts + (i < piece % parts) for i in range(parts)]
-            elif self.pieces is not None and sizes and sizes[-1] + piece <= rows:
-                sizes[-1] += piece
-            else:
-                sizes.append(piece)
-        return tuple(sizes)
+        return cut_chunks(even_cut(self.shape[0], whole), None, most, most)
 
 
 def is_sparse(part: Any) -> bool:
@@ -177,6 +170,24 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
             remedy="pass larger chunks, or check the shape in the store",
         )
     return (rows,) * full + ((remainder,) if remainder else ())
+
+
+def cut_chunks(chunks: Iterable[int], joined: int | None, most: int, part: int) -> tuple[int, ...]:
+    """Join neighbours of up to `joined` rows, and split chunks of more than `most` evenly.
+
+    Examples
+    --------
+    >>> cut_chunks([2, 2, 2, 9], 4, 8, 3)
+    (4, 2, 3, 3, 3)
+    """
+    sizes: list[int] = []
+    for size in chunks:
+        if joined is not None and sizes and sizes[-1] + size <= joined:
+            sizes[-1] += size
+        else:
+            parts = -(-size // part) if size > most else 1
+            sizes += [size // parts + (i < size % parts) for i in range(parts)]
+    return tuple(sizes)
 
 
 class RowRange(RowArray):

@@ -20,16 +20,17 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
+    as_int,
     check_choice,
     columns_error,
     is_choice,
     is_int,
     too_many_zeros,
 )
-from daskcoreset.inputs.arrays import MemoryRows, RowArray, even_cut, is_sparse
+from daskcoreset.inputs.arrays import MemoryRows, RowArray, cut_chunks, even_cut, is_sparse
 from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.dataframes import is_arrow_table
-from daskcoreset.inputs.open import OpenedData, open_all
+from daskcoreset.inputs.open import OpenedData, open_all, warn_of_names
 from daskcoreset.inputs.options import ReadOptions, is_path
 from daskcoreset.storage.locations import clean_url
 
@@ -108,8 +109,8 @@ class RowBlocks:
         Bytes of the largest chunk of Dask that is made whole and then cut into blocks.
     keys : dict of str to str
         Names that y and sample_weight were passed as, if these and X are stored.
-    selects : str
-        How columns of X are selected, see `selection_of`.
+    selection : str or None
+        How columns of X are selected, see `daskcoreset.core.validation.columns_error`.
     """
 
     schema: BlockSchema
@@ -125,7 +126,7 @@ class RowBlocks:
     boxes: Sequence[Box] | None = None
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
-    selects: str = "X[{}]"
+    selection: str | None = "X[{}]"
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -225,13 +226,6 @@ class RowBlocks:
             return self
         return replace(self, schema=replace(self.schema, metric=metric))
 
-    @property
-    def selection(self) -> str | None:
-        """How columns of X are selected, see `daskcoreset.core.validation.columns_error`."""
-        if self.cube is not None:
-            return None
-        return self.selects
-
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
         return replace(
@@ -291,50 +285,52 @@ def row_blocks(
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
     data, options = ReadOptions.of(X)
+    warn_of_names(options.columns, (y, sample_weight))
+    cube, boxes = None, None
     if options.has_dims:
         _refuse_chunks(chunks)
-        cube = _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
-        return cube.by("cosine" if options.unit_length else "euclidean")
-    on_invalid = on_invalid or "raise"
-    opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
-    if allow_empty and opened.X.shape[0] == 0:
-        opened = _without_reads(opened)
+        cube, parts = open_cube(
+            data, y, sample_weight, options, target=TARGET_BYTES, memory=MEMORY_BYTES
+        )
+        source, boxes = data.encoding.get("source"), cube.boxes()
+        name = clean_url(source) if isinstance(source, str) else None
+        opened = OpenedData(parts, cube.columns, name)
+    else:
+        opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
+        if allow_empty and opened.X.shape[0] == 0:
+            opened = _without_reads(opened)
     schema = BlockSchema(
         int(opened.X.shape[1]),
         opened.X.dtype,
-        on_invalid,
+        on_invalid or ("raise" if cube is None else "drop"),
         text_labels=opened.text_labels,
         columns=opened.columns,
         metric="cosine" if options.unit_length else "euclidean",
     )
-    sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
-    arrays = _rechunked(opened.parts, sizes)
+    if boxes is not None:
+        sizes: tuple[int, ...] | None = tuple(map(len, boxes))
+    else:
+        sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
+    arrays = opened.parts if boxes is not None else _rechunked(opened.parts, sizes)
+    keys = {"y": y, "sample_weight": sample_weight}
+    keys = {name: key for name, key in keys.items() if isinstance(key, str)}
+    stored = opened.name is not None
     return RowBlocks(
         schema=schema,
         arrays=arrays,
         indices=range(arrays["X"].numblocks[0] if sizes is None else len(sizes)),
         sizes=sizes,
-        starts=None if sizes is None else _starts(sizes),
+        starts=None if sizes is None else [0, *itertools.accumulate(sizes[:-1])],
         stored_bytes=_stored_bytes(opened, sizes),
         memory_bytes=_memory_bytes(opened.parts.values()),
         name=opened.name,
         columns=opened.columns,
+        cube=cube,
+        boxes=boxes,
         cut_bytes=_cut_bytes(opened.X, sizes),
-        keys={
-            name: clean_url(part)
-            for name, part in (("y", y), ("sample_weight", sample_weight))
-            if opened.name is not None and isinstance(part, str)
-        },
-        selects=selection_of(
-            data,
-            stored=opened.name is not None,
-            named=isinstance(y, str) or isinstance(sample_weight, str),
-        ),
+        keys={name: clean_url(key) for name, key in keys.items()} if stored else {},
+        selection=None if cube else selection_of(data, stored=stored, named=bool(keys)),
     )
-
-
-def _starts(sizes: tuple[int, ...]) -> list[int]:
-    return [0, *itertools.accumulate(sizes[:-1])]
 
 
 def known_blocks(
@@ -413,32 +409,6 @@ def _refuse_chunks(chunks: Any) -> None:
         )
 
 
-def _cube_blocks(
-    X: Any, y: Any, sample_weight: Any, options: ReadOptions, on_invalid: Literal["raise", "drop"]
-) -> RowBlocks:
-    """Bring an xarray object to blocks of rows, as its chunks lie."""
-    cube, arrays = open_cube(X, y, sample_weight, options, target=TARGET_BYTES, memory=MEMORY_BYTES)
-    rows, boxes, source = arrays["X"], cube.boxes(), X.encoding.get("source")
-    sizes = tuple(map(len, boxes))
-    text_labels = None if y is None else arrays["y"].dtype.kind not in "biuf"
-    schema = BlockSchema(
-        rows.shape[1], rows.dtype, on_invalid, text_labels=text_labels, columns=cube.columns
-    )
-    return RowBlocks(
-        schema=schema,
-        arrays=arrays,
-        indices=range(len(sizes)),
-        sizes=sizes,
-        starts=_starts(sizes),
-        stored_bytes=sum(part.nbytes for part in arrays.values()),
-        memory_bytes=_memory_bytes(arrays.values()),
-        name=clean_url(source) if isinstance(source, str) else None,
-        columns=cube.columns,
-        cube=cube,
-        boxes=boxes,
-    )
-
-
 def _without_reads(opened: OpenedData) -> OpenedData:
     """Return what has no rows with all parts in memory: there is nothing to be read."""
     empty = {
@@ -459,12 +429,7 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
             argument="chunks",
             remedy="pass an int",
         )
-    if chunks < 1:
-        raise InvalidInputError(
-            f"chunks must be at least 1 row, got {chunks}",
-            argument="chunks",
-            remedy="pass a larger int",
-        )
+    as_int("chunks", chunks)
 
 
 def _block_sizes(
@@ -480,48 +445,31 @@ def _block_sizes(
         return (0,)
     if chunk_rows is not None:
         return even_cut(int(X.shape[0]), chunk_rows)
-    sparse = is_sparse(X)
+    if not is_sparse(X):
+        return _automatic_sizes(X, row_bytes)
     if isinstance(X, RowArray):
-        return _stored_sizes(X, -(-X.nbytes // X.shape[0]) if sparse else row_bytes)
-    if sparse:  # what a row takes is not known before it is read
-        return tuple(X.chunks[0])
-    return _row_chunks(X.chunks[0], row_bytes)
+        return _automatic_sizes(X, -(-X.nbytes // X.shape[0]))
+    return tuple(X.chunks[0])  # what a row takes is not known before it is read
 
 
-def _stored_sizes(X: RowArray, row_bytes: int) -> tuple[int, ...]:
-    if X.in_memory and X.shape[0] * row_bytes <= MEMORY_BYTES:
-        return (X.shape[0],)
-    least = _least_rows(X.shape[0])
+def _automatic_sizes(X: Any, row_bytes: int) -> tuple[int, ...]:
+    """Return the rows of blocks of what is stored together, joined if small, split if huge."""
+    n_rows = int(X.shape[0])
+    # So that there are few enough blocks, however neighbours are joined.
+    least = max(1, -(-2 * n_rows // MAX_BLOCKS))
     target, huge = max(least, TARGET_BYTES // row_bytes), max(least, HUGE_BYTES // row_bytes)
-    if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES and X.granularity >= least:
+    if not isinstance(X, RowArray):
+        n_chunks = len(X.chunks[0])
+        small = n_chunks > FEW_BLOCKS and n_rows * row_bytes < n_chunks * SMALL_BYTES
+        joined = target if small or n_chunks > MAX_BLOCKS else None
+        return cut_chunks(X.chunks[0], joined, max(target, huge), target)
+    if X.in_memory and n_rows * row_bytes <= MEMORY_BYTES:
+        return (n_rows,)
+    if least <= X.granularity and SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
         # What is stored together is a block already; two at a time would be decoded into twice
         # the memory, and copied.
         target = X.granularity
     return X.block_sizes(target, huge)
-
-
-def _least_rows(n_rows: int) -> int:
-    """Rows of a block such that there are few enough, however neighbours are joined."""
-    return max(1, -(-2 * n_rows // MAX_BLOCKS))
-
-
-def _row_chunks(chunks: tuple[int, ...], row_bytes: int) -> tuple[int, ...]:
-    """Chunks of known lengths, grouped where tiny and many, split where huge."""
-    n_chunks, n_rows = len(chunks), sum(chunks)
-    small = n_chunks > FEW_BLOCKS and n_rows * row_bytes < n_chunks * SMALL_BYTES
-    crowded = small or n_chunks > MAX_BLOCKS
-    target = max(_least_rows(n_rows), TARGET_BYTES // row_bytes)
-    huge = max(target, HUGE_BYTES // row_bytes)
-    sizes: list[int] = []
-    for size in chunks:
-        if crowded and sizes and sizes[-1] + size <= target:
-            sizes[-1] += size
-        elif size > huge:
-            pieces = -(-size // target)
-            sizes += [size // pieces + (i < size % pieces) for i in range(pieces)]
-        else:
-            sizes.append(size)
-    return tuple(sizes)
 
 
 def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str, Any]:
@@ -580,17 +528,19 @@ def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
 
 
 def _memory_bytes(parts: Iterable[Any]) -> int:
-    arrays = [part for part in parts if not isinstance(part, RowArray)]
-    # `dask.array.from_array` puts blocks of an ndarray into the graph; X and y may share them.
-    layers = dict(item for array in arrays for item in array.dask.layers.items())
-    held = [dict(layer) for layer in layers.values() if layer.is_materialized()]
-    return sum(
-        part.nbytes for part in parts if isinstance(part, RowArray) and part.in_memory
-    ) + sum(
+    layers, n_bytes = {}, 0
+    for part in parts:
+        if not isinstance(part, RowArray):
+            layers.update(part.dask.layers)  # X and y may share some
+        elif part.in_memory:
+            n_bytes += part.nbytes
+    # `dask.array.from_array` puts blocks of an ndarray into the graph.
+    held = [list(dict(layer).values()) for layer in layers.values() if layer.is_materialized()]
+    return n_bytes + sum(
         getattr(block, "nbytes", 0)
-        for layer in held
-        if isinstance(next(iter(layer.values()), None), np.ndarray)
-        for block in layer.values()
+        for blocks in held
+        if blocks and isinstance(blocks[0], np.ndarray)
+        for block in blocks
     )
 
 

@@ -167,7 +167,6 @@ def _open_all(
             argument="storage_options",
             remedy="leave them out, or pass a URL",
         )
-    remarks = [_named_twice(options.columns, keys.values())]
     with ExitStack() as stack:  # of files, which are closed once their arrays are row arrays
         container = open_container(X, "X", stack, options)
         check_no_dataset(container, "X")
@@ -175,7 +174,7 @@ def _open_all(
         for name, part in given.items():
             if name not in found:
                 found[name] = _single(part, name, stack, options)
-        remarks += [packed_remark(_arrays_of(part), name) for name, part in found.items()]
+        remarks = [packed_remark(_arrays_of(part), name) for name, part in found.items()]
         parts = {name: _opened(part, name, options.missing_chunks) for name, part in found.items()}
     for name, part in parts.items():
         # A list may hold labels as well as paths.
@@ -491,8 +490,7 @@ def _vector(opened: Any, name: str) -> Any:
 def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
     """Return `Rows` of a data frame in memory as the columns that were asked for, or X."""
     data, options = ReadOptions.of(X)
-    if remark := _named_twice(options.columns, beside):
-        warn_user(remark)
+    warn_of_names(options.columns, beside)
     is_frame = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
     if X is data or not is_frame or options.storage_options is not None or options.has_dims:
         return X
@@ -508,15 +506,14 @@ def with_columns(X: Any, columns: Iterable[str] | None) -> Any:
     return select_features(Rows(data, replace(options, columns=tuple(columns))))
 
 
-def _named_twice(columns: Sequence[str] | None, beside: Iterable[Any]) -> str | None:
+def warn_of_names(columns: Sequence[str] | None, beside: Iterable[Any]) -> None:
+    """Warn of columns that are named as features and as something else."""
     keys = [one for one in beside if isinstance(one, str)]
-    both = [name for name in columns or () if name in keys]
-    if not both:
-        return None
-    return (
-        f"columns has {both}, which y, sample_weight or groups also names: "
-        "it is used as that, and not as a feature. Leave it out of columns."
-    )
+    if both := [name for name in columns or () if name in keys]:
+        warn_user(
+            f"columns has {both}, which y, sample_weight or groups also names: "
+            "it is used as that, and not as a feature. Leave it out of columns."
+        )
 
 
 def select_columns(frame: Any, columns: Sequence[str] | None, beside: Iterable[Any]) -> Any:
