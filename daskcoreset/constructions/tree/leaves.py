@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import numbers
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property
@@ -211,18 +212,12 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError, InvalidTypeError
             If a number is beyond the rows of all leaves, or is not a row number.
         """
-        try:
+        numbers = np.empty(0)
+        with suppress(ValueError):  # of rows of unequal lengths
             numbers = np.asarray(indices)
-        except ValueError as error:
+        if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(indices)):
             raise InvalidTypeError(
-                f"indices is not a vector of row numbers ({error})",
-                argument="indices",
-                remedy="pass a vector of row numbers, such as coreset.indices",
-            ) from error
-        if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
-            raise InvalidTypeError(
-                f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
-                f"{numbers.shape}",
+                f"indices is {shown(indices)}",
                 argument="indices",
                 remedy="pass a vector of row numbers, such as coreset.indices",
             )
@@ -265,28 +260,26 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
             argument="time",
             remedy="pass a time, or leave it out",
         )
-    kinds = (str, dt.date, np.datetime64, numbers.Real, Decimal)
-    if isinstance(time, bool) or not isinstance(time, kinds):
+    types = (str, dt.date, np.datetime64, numbers.Real, Decimal)
+    if isinstance(time, bool) or not isinstance(time, types):
         raise InvalidTypeError(
             f"time is {a_type(time)}",
             argument="time",
             remedy="pass text, a date, a datetime or a number",
         )
     text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
-    if not (found := windows.kinds_of_time(text)):
+    kind = windows.kind_of_time(text)
+    if kind is None:
         raise InvalidInputError(
             f"time is {shown(text)}, which is neither a date nor a number",
             argument="time",
             remedy='pass a date or time of ISO 8601, such as "2026-03-02", or a number',
         )
     for leaf in leaves:
-        if leaf.time is None:
-            continue
-        others = windows.kinds_of_time(leaf.time)
-        if not found & others:
+        if leaf.time is not None and (other := windows.kind_of_time(leaf.time)) != kind:
             raise InvalidInputError(
-                f"time is {text!r}, a {min(found)}, and that of leaf {leaf.name!r} is "
-                f"{leaf.time!r}, a {min(others)}",
+                f"time is {text!r}, a {kind}, and that of leaf {leaf.name!r} is {leaf.time!r}, a "
+                f"{other}",
                 argument="time",
                 remedy="pass times of one kind, so that they can be compared",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, no_array
-from daskcoreset.core.validation import a_type, is_int, shown
+from daskcoreset.core.validation import is_int, shown
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
@@ -34,79 +34,25 @@ def read_date(text: str) -> dt.date:
     return dt.date.fromisoformat(text) if is_day else dt.datetime.fromisoformat(text)
 
 
-def kinds_of_time(text: str) -> set[str]:
-    """Return what the time of a leaf may be: a date, a number, both, or neither.
+def kind_of_time(text: str) -> str | None:
+    """Return what the time of a leaf is: a number, a date, or neither.
 
     Examples
     --------
-    >>> kinds_of_time("2026-03-02"), kinds_of_time("7"), kinds_of_time("monday")
-    ({'date'}, {'number'}, set())
-    >>> sorted(kinds_of_time("20260302"))  # a day without hyphens
-    ['date', 'number']
+    >>> kind_of_time("2026-03-02"), kind_of_time("7"), kind_of_time("monday")
+    ('date', 'number', None)
     """
-    kinds = set()
-    with suppress(InvalidInputError):
-        _instant("time", text, end=False)
-        kinds.add("date")
     with suppress(ValueError):
         if isfinite(float(text)):
-            kinds.add("number")
-    return kinds
+            return "number"
+    with suppress(ValueError):
+        read_date(text)
+        return "date"
+    return None
 
 
-def by_date(leaves: Any, first: Any, last: Any) -> list[bool]:
-    """Return a mask of the leaves from one date or time to another, both included.
-
-    A date means the whole day. A time with a zone is compared in UTC, any other unchanged.
-
-    Raises
-    ------
-    InvalidInputError
-        No leaf lies between them, or one has no time.
-    """
-    start = None if first is None else _instant("leaves", first, end=False)
-    stop = None if last is None else _instant("leaves", last, end=True)
-    if start is not None and stop is not None and start > stop:
-        raise InvalidInputError(
-            f"leaves goes from {first} back to {last}", argument="leaves", remedy="swap them"
-        )
-    chosen = []
-    for leaf in leaves:
-        if leaf.time is None:
-            raise InvalidInputError(
-                f"leaf {leaf.name!r} has no time, so a window of dates cannot contain it",
-                argument="leaf",
-                remedy="give every leaf a time, or pass names or positions",
-            )
-        time = _instant(f"the time of leaf {leaf.name!r}", leaf.time, end=False)
-        chosen.append((start is None or start <= time) and (stop is None or time <= stop))
-    if not any(chosen):
-        ends = ("the start" if first is None else first, "the end" if last is None else last)
-        raise InvalidInputError(
-            f"no leaf lies between {ends[0]} and {ends[1]}",
-            argument="leaves",
-            remedy="choose from the times in tree.leaves",
-        )
-    return chosen
-
-
-def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
-    """Return a date or time without a zone, in UTC; of a day its first or last microsecond."""
-    if isinstance(value, np.datetime64):
-        value = str(value)
-    if isinstance(value, str):
-        try:
-            value = read_date(value)
-        except ValueError as error:
-            raise InvalidInputError(
-                f"{what} is {value!r}, which is not a date",
-                remedy="pass a datetime.date, or names of leaves",
-            ) from error
-    if not isinstance(value, dt.date):
-        raise InvalidTypeError(f"{what} is {a_type(value)}", remedy="pass a date or a time")
-    if not isinstance(value, dt.datetime):
-        return dt.datetime.combine(value, dt.time.max if end else dt.time.min)
-    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+def _wrong(problem: str, remedy: str) -> InvalidInputError:
+    return InvalidInputError(f"leaves {problem}", argument="leaves", remedy=remedy)
 
 
 def no_leaves() -> InvalidInputError:
@@ -118,88 +64,92 @@ def no_leaves() -> InvalidInputError:
 
 def select(leaves: Any, window: Any) -> list[bool]:
     """Return a mask of the leaves of a window, see `LeafTable.select`."""
-    n = len(leaves)
-    chosen: Any = range(n)
-    if is_date(window):
-        return by_date(leaves, window, window)
+    if window is None:
+        return [True] * len(leaves)
+    ends = (window.start, window.stop) if isinstance(window, slice) else (window,)
+    if any(map(is_date, ends)):
+        return _by_date(leaves, ends[0], ends[-1])
+    chosen = _positions(leaves, window)
+    return [position in chosen for position in range(len(leaves))]
+
+
+def _by_date(leaves: Any, first: Any, last: Any) -> list[bool]:
+    """Return a mask of the leaves from one date or time to another, both included.
+
+    A date means the whole day. A time with a zone is compared in UTC, any other unchanged.
+    """
+    start = _instant(dt.date.min if first is None else first, end=False)
+    stop = _instant(dt.date.max if last is None else last, end=True)
+    if start > stop:
+        raise _wrong(f"goes from {first} back to {last}", "swap them")
+    if untimed := [leaf.name for leaf in leaves if leaf.time is None]:
+        raise _wrong(
+            f"is a window of dates, and leaf {untimed[0]!r} has no time",
+            "give every leaf a time, or pass names or positions",
+        )
+    chosen = [start <= _instant(leaf.time, end=False) <= stop for leaf in leaves]
+    if not any(chosen):
+        ends = ("the start" if first is None else first, "the end" if last is None else last)
+        raise _wrong(
+            f"has none between {ends[0]} and {ends[1]}", "choose from the times in tree.leaves"
+        )
+    return chosen
+
+
+def _instant(value: Any, *, end: bool) -> dt.datetime:
+    """Return a date or time without a zone, in UTC; of a day its first or last microsecond."""
+    if not isinstance(value, dt.date):
+        try:
+            value = read_date(str(value))
+        except ValueError as error:
+            raise _wrong(
+                f"is a window of dates, and {str(value)!r} is not a date",
+                "pass a datetime.date, or names of leaves",
+            ) from error
+    if not isinstance(value, dt.datetime):
+        return dt.datetime.combine(value, dt.time.max if end else dt.time.min)
+    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _positions(leaves: Any, window: Any) -> Collection[int]:
+    """Return the positions of the leaves of a window of positions or names."""
+    if is_int(window):
+        return _in_slice(leaves, slice(window, window + 1 or None))
     if isinstance(window, slice):
-        if window.step is None and (is_date(window.start) or is_date(window.stop)):
-            return by_date(leaves, window.start, window.stop)
-        chosen = _in_slice(leaves, window)
-    elif is_int(window):
-        if not -n <= window < n:
-            raise InvalidInputError(
-                f"leaves is {window}, and there are {n}",
-                argument="leaves",
-                remedy="pass a position among them",
-            )
-        chosen = [window % n]
-    elif window is not None:
-        chosen = _positions(leaves, window)
-    return [position in chosen for position in range(n)]
+        return _in_slice(leaves, window)
+    try:
+        names = [window] if isinstance(window, str) else list(window)
+    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
+        raise InvalidTypeError(
+            f"leaves is {shown(window)}", argument="leaves", remedy="pass names, which are text"
+        ) from error
+    if not names:
+        raise _wrong("is empty", "pass at least one name, or leave it out")
+    positions = {leaves.position(name): name for name in names}
+    if len(positions) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _wrong(f"names {twice!r} twice", "name every leaf once")
+    return positions
 
 
 def _in_slice(leaves: Any, window: slice) -> range:
     """Return the positions of a slice of positions, or of names with both ends included."""
-    bounds = [one for one in (window.start, window.stop) if one is not None]
-    if all(map(is_int, bounds)) and (bounds or is_int(window.step)):
-        found = range(0)
-        if window.step != 0:
-            ends = (window.start, window.stop, window.step)
-            found = range(len(leaves))[slice(*(None if x is None else int(x) for x in ends))]
-        if not found:
-            raise InvalidInputError(
-                f"leaves is {window!r}, which holds none of the {len(leaves)} leaves",
-                argument="leaves",
-                remedy="pass another window",
-            )
-        return found
-    if window.step is not None:
-        raise InvalidInputError(
-            f"leaves is a slice with step {window.step!r}, which only positions have",
-            argument="leaves",
-            remedy="pass a list of names",
+    found, bounds = range(len(leaves)), (window.start, window.stop)
+    if all(bound is None or is_int(bound) for bound in (*bounds, window.step)):
+        found = found[window] if window.step != 0 else found[:0]
+    elif window.step is not None:
+        raise _wrong(
+            f"is a slice with step {window.step!r}, which only positions have",
+            "pass a list of names",
         )
-    if not leaves:
-        raise no_leaves()
-    start = 0 if window.start is None else leaves.position(window.start)
-    stop = len(leaves) - 1 if window.stop is None else leaves.position(window.stop)
-    if start > stop:
-        raise InvalidInputError(
-            f"leaves goes from {window.start!r} back to {window.stop!r}",
-            argument="leaves",
-            remedy="swap them",
+    else:
+        first = 0 if window.start is None else leaves.position(window.start)
+        found = found[first : None if window.stop is None else leaves.position(window.stop) + 1]
+    if not found:
+        raise _wrong(
+            f"is {window!r}, which holds none of the {len(leaves)} leaves", "pass another window"
         )
-    return range(start, stop + 1)
-
-
-def _positions(leaves: Any, names: Any) -> set[int]:
-    """Return the positions of leaves by their names, which are different."""
-    try:
-        listed = [names] if isinstance(names, str) else list(names)
-    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
-        raise InvalidTypeError(
-            f"leaves is {shown(names)}", argument="leaves", remedy="pass names, which are text"
-        ) from error
-    if not listed:
-        raise InvalidInputError(
-            "leaves is empty",
-            argument="leaves",
-            remedy="pass at least one name, or leave it out",
-        )
-    if not_text := [name for name in listed if not isinstance(name, str)]:
-        raise InvalidTypeError(
-            f"leaves holds {shown(not_text[0])}",
-            argument="leaves",
-            remedy="pass names, which are text, or positions as one number or a slice",
-        )
-    positions = {leaves.position(name) for name in listed}
-    if len(positions) < len(listed):
-        twice = next(name for name in listed if listed.count(name) > 1)
-        raise InvalidInputError(
-            f"leaves names {twice!r} twice", argument="leaves", remedy="name every leaf once"
-        )
-    return positions
+    return found
 
 
 class TreeWindow:
