@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -71,6 +71,17 @@ class Settings:
     split_every: int = 16
     leaf_size: int | None = None
     save_every: int | None = None
+
+    @property
+    def sampling(self) -> str | None:
+        """How the reducer draws. None if it says nothing."""
+        return getattr(self.reducer, "sampling", None)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The settings beside the method, as plain JSON values."""
+        names = (field.name for field in fields(self) if field.name != "reducer")
+        return {"sampling": self.sampling, **{name: getattr(self, name) for name in names}}
 
     def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
         """Check the options that streams alone have, and fill in defaults."""
@@ -156,7 +167,7 @@ class Settings:
         normalize = self.normalize if normalize is None else normalize
         check_flag("normalize", normalize)
         arguments = {
-            "sampling": getattr(self.reducer, "sampling", None),
+            "sampling": self.sampling,
             "inner_size": self.inner_size,
             "seed": self.seed,
         }
@@ -230,12 +241,8 @@ class Asked:
             n_clusters=known.n_clusters if self.n_clusters is None else self.n_clusters,
             random_state=known.seed if self.random_state is None else self.random_state,
         ).settings()
-        names = ["size", "inner_size", "seed", "n_clusters", "on_invalid"]
-        names += ["normalize", "split_every"]
-        pairs = [(name, getattr(wanted, name), getattr(known, name)) for name in names]
-        drawn = (getattr(one.reducer, "sampling", None) for one in (wanted, known))
-        for name, asked, there in (*pairs, ("sampling", *drawn)):
-            if asked != there:
+        for name, asked in wanted.values.items():
+            if asked != (there := known.values[name]):
                 title = "random_state" if name == "seed" else name
                 raise InvalidInputError(
                     f"{title} is {asked!r}, but the view at {where} was created with {there!r}",
@@ -480,10 +487,9 @@ class TreeJob:
         node, settings = results.value, self.settings
         if not len(node.points):
             raise InvalidInputError("no row of positive weight is left", remedy="pass at least one")
-        sampling = getattr(settings.reducer, "sampling", None)
         if complete := results.n_kept <= settings.size:
             warn_complete(settings.size, results.n_kept, given=self.size_given)
-        elif len(node.points) < settings.size and sampling == "systematic":
+        elif len(node.points) < settings.size and settings.sampling == "systematic":
             warn_few(settings.size, len(node.points))
         facts = {
             "strategy": "tree",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -32,14 +33,8 @@ T = TypeVar("T")
 
 def settings_values(settings: Settings) -> dict[str, Any]:
     """Return what is written of the settings of a stream or tree, as plain JSON values."""
-    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    reducer: Reducer = values.pop("reducer")
-    values |= {
-        "method": reducer.name,
-        "parameters": _parameters(reducer),
-        "sampling": getattr(reducer, "sampling", None),
-    }
-    return values
+    reducer = settings.reducer
+    return {**settings.values, "method": reducer.name, "parameters": _parameters(reducer)}
 
 
 def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings:
@@ -55,39 +50,30 @@ def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings
     with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: stored[name] for name in names}
-        made_with = (stored["method"], stored["parameters"], stored["sampling"])
-    n_clusters = stored["n_clusters"] if isinstance(method, str) else None
-    return Settings(_stored_reducer(path, *made_with, method, n_clusters), **values)
+        made_with = (stored["method"], stored["parameters"])
+    return Settings(_reducer_of(path, *made_with, stored, method), **values)
 
 
-def _stored_reducer(  # noqa: PLR0917 - all of them are always given
-    path: str, name: str, parameters: Any, sampling: Any, method: Any, n_clusters: int | None
-) -> Reducer:
+def _reducer_of(path: str, name: str, parameters: Any, stored: Any, method: Any) -> Reducer:
+    """Return the reducer of a method that is passed, or of the one that is stored."""
+    reducer: Reducer | None = None
+    problem = "cannot be made from what is stored"
     if method is not None:
-        reducer = resolve_reducer(method, sampling or "systematic", n_clusters)
-        if (reducer.name, _parameters(reducer)) != (name, parameters):
-            raise InvalidInputError(
-                f"method is {reducer.name!r} with {_parameters(reducer)}, and {path} was made "
-                f"with {name!r} and {parameters}",
-                argument="method",
-                remedy="pass that, or leave method out",
-            )
-        return reducer
-    problem = f"method {name!r} with {parameters} cannot be made from what {path} stores"
-    remedy = "pass method, the object that it was created with"
-    if name not in CONSTRUCTIONS:
-        problem = f"{path} was made with your own method {name!r}, which is not stored"
-    made = None
-    if name in CONSTRUCTIONS and sampling is not None:
-        try:
-            made = SensitivityReducer(CONSTRUCTIONS[name](**parameters), sampling)
-        except (CoresetError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInputError(
-                f"{problem} ({error})", argument="method", remedy=remedy
-            ) from error
-    if made is None or _parameters(made) != parameters:
-        raise InvalidInputError(problem, argument="method", remedy=remedy)
-    return made
+        n_clusters = stored["n_clusters"] if isinstance(method, str) else None
+        reducer = resolve_reducer(method, stored["sampling"] or "systematic", n_clusters)
+        problem = f"is {reducer.name!r} with {_parameters(reducer)}"
+    elif name not in CONSTRUCTIONS:
+        problem = "is your own, which is not stored"
+    else:
+        with suppress(CoresetError, TypeError, ValueError, AttributeError):
+            reducer = SensitivityReducer(CONSTRUCTIONS[name](**parameters), stored["sampling"])
+    if reducer is None or (reducer.name, _parameters(reducer)) != (name, parameters):
+        raise InvalidInputError(
+            f"method {problem}, and {path} was made with {name!r} and {parameters}",
+            argument="method",
+            remedy="pass method, the object that it was created with",
+        )
+    return reducer
 
 
 def _parameters(reducer: Reducer) -> Any:
@@ -96,6 +82,11 @@ def _parameters(reducer: Reducer) -> Any:
 
 
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
+
+
+def _differs(problem: str, remedy: str) -> InvalidInputError:
+    argument = problem.partition(" ")[0]
+    return InvalidInputError(problem, argument=argument, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -185,39 +176,31 @@ class RowSchema:
     def check(self, other: RowSchema) -> None:
         """Check that further rows have this schema."""
         if other.n_features != self.n_features:
-            raise InvalidInputError(
+            raise _differs(
                 f"X has {other.n_features} features, and the rows before it have {self.n_features}",
-                argument="X",
-                remedy="pass the same columns",
+                "pass the same columns",
             )
         if self.columns and other.columns and self.columns != other.columns:
             raise columns_error(other.columns, self.columns, "the tree")
         if other.unit_length and not self.unit_length:
-            raise InvalidInputError(
+            raise _differs(
                 "unit_length is True, and the rows before are not divided by their lengths",
-                argument="unit_length",
-                remedy="pass rows without unit_length",
+                "pass rows without unit_length",
             )
         if other.sparse != self.sparse:
-            words = {True: "sparse", False: "dense"}
-            raise InvalidInputError(
-                f"X is {words[other.sparse]}, and the rows before it are {words[self.sparse]}",
-                argument="X",
-                remedy="convert it",
-            )
+            now, before = ("sparse", "dense") if other.sparse else ("dense", "sparse")
+            raise _differs(f"X is {now}, and the rows before it are {before}", "convert it")
         if np.dtype(other.dtype).itemsize > np.dtype(self.dtype).itemsize:
-            raise InvalidInputError(
+            raise _differs(
                 f"X is {other.dtype}, and the rows before it are {self.dtype}, which would lose "
                 "digits",
-                argument="X",
-                remedy=f"convert it with .astype({self.dtype!r}), or begin with {other.dtype}",
+                f"convert it with .astype({self.dtype!r}), or begin with {other.dtype}",
             )
         if other.has_labels != self.has_labels:
             now, before = ("given", "none") if other.has_labels else ("missing", "labels")
-            raise InvalidInputError(
+            raise _differs(
                 f"y is {now}, and the rows before have {before}",
-                argument="y",
-                remedy="give labels to all rows or to none",
+                "give labels to all rows or to none",
             )
 
     def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
@@ -235,10 +218,9 @@ class RowSchema:
             if self.labels is None:
                 schema = replace(self, labels=kind)
             elif kind != self.labels:
-                raise InvalidInputError(
+                raise _differs(
                     f"y holds {_KINDS[kind]}, and the labels before are {_KINDS[self.labels]}",
-                    argument="y",
-                    remedy="convert it",
+                    "convert it",
                 )
         rows: Any = points.points
         # Dask does not always know that blocks are sparse.
