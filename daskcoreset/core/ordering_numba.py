@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from daskcoreset.core.jit_numba import jit
 from daskcoreset.core.loops_numba import WHOLE_UNIT
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Draws of a range up to which its rows stay as they are: to cut one draw and a little more changed
 # no error, and is a tenth of the time.
@@ -23,7 +25,7 @@ _LEAST_SPREAD = 1e-280
 
 @jit
 def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without calls
-    points: FloatArray,
+    points: AnyArray,
     mass: FloatArray,
     order: IndexArray,
     start: int,
@@ -38,7 +40,7 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
 
     Parameters
     ----------
-    points : ndarray of shape (n, d), float64
+    points : ndarray of shape (n, d), float32 or float64
     mass : ndarray of shape (n,), float64
     order : ndarray of shape (n,), uint64
         Row numbers, which are moved. Signed ones would be looked at each time: do they count from
@@ -67,7 +69,7 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
                 u = mass[row]
                 weight += u
                 for j in range(d):
-                    gap = points[row, j] - points[first, j]
+                    gap = np.float64(points[row, j]) - points[first, j]
                     mean[j] += u * gap
                     axis[j] += u * gap * gap
             for j in range(d):
