@@ -112,7 +112,8 @@ def refresh(
         The source is not the one that the tree follows, has shrunk, or a part does not fit.
     """
     where, before = manifest.place.name, manifest.source
-    look = view.look(before)
+    known = {leaf.name: leaf for leaf in manifest.leaves}
+    look = view.look(before, known)
     if before is not None:
         before.check(where, look.record)
     elif manifest.next_uid:
@@ -122,16 +123,17 @@ def refresh(
             remedy="choose another path",
         )
     names = dict.fromkeys(part.name for part in look.parts)
-    removed = tuple(leaf.name for leaf in manifest.leaves if leaf.name not in names)
+    removed = tuple(name for name in known if name not in names)
     if removed and not allow_shrink:
         _refuse_shrunk(manifest, look, removed)
-    known = {} if before is None else before.fingerprints
     to_read = [
         part
         for part in look.parts
-        if part.fingerprint is None or known.get(part.name) != part.fingerprint
+        if part.fingerprint is None
+        or part.name not in known
+        or known[part.name].fingerprint != part.fingerprint
     ]
-    edit, nodes = _Edit(manifest), {leaf.name: leaf.node for leaf in manifest.leaves}
+    edit = _Edit(manifest, dict(known))
     with count_reads(progress, len(to_read), unit="leaf") as advance:
         for part, rows in _read(to_read, settings, edit.check):
             with _naming(part.name):
@@ -142,14 +144,14 @@ def refresh(
                 mark = None if before is None else before.mark
                 edit.commit(commit, replace(look.record, mark=mark), [*names, *removed])
     edit.commit(commit, look.record, names)
-    new = {leaf.name: leaf.node for leaf in edit.manifest.leaves}
+    leaves = edit.manifest.leaves
     return Refresh(
         edit.manifest.version,
         tuple(part.name for part in to_read),
-        tuple(name for name in new if name not in nodes),
-        tuple(name for name in new if nodes.get(name, new[name]) != new[name]),
+        tuple(leaf.name for leaf in leaves if leaf.name not in known),
+        tuple(leaf.name for leaf in leaves if known.get(leaf.name, leaf).node != leaf.node),
         removed,
-        len(new),
+        len(leaves),
         edit.rows,
         edit.nbytes,
     )
@@ -182,14 +184,10 @@ def _refuse_shrunk(manifest: Manifest, look: Look, removed: Sequence[str]) -> No
 class _Edit:
     """Leaves that are to be added or changed."""
 
-    def __init__(self, manifest: Manifest) -> None:
-        self.manifest = manifest
+    def __init__(self, manifest: Manifest, leaves: dict[str, Leaf]) -> None:
+        self.manifest, self.leaves = manifest, leaves
         self.schema = manifest.schema
         self.next_uid = manifest.next_uid
-        self.leaves = {leaf.name: leaf for leaf in manifest.leaves}
-        self.fingerprints: dict[str, str | None] = {}
-        if manifest.source is not None:
-            self.fingerprints |= manifest.source.fingerprints
         self.made: dict[str, WeightedPoints] = {}
         self.held = self.rows = self.nbytes = 0
 
@@ -212,8 +210,9 @@ class _Edit:
         known = self.leaves.get(part.name)
         leaf = known or Leaf(part.name, 0, part.time, 0.0, uid=self.next_uid)
         self.next_uid += known is None
+        leaf = replace(leaf, fingerprint=part.fingerprint)
         leaf, points, self.schema = stored_leaf(leaf, read, self.schema)
-        self.leaves[part.name], self.fingerprints[part.name] = leaf, part.fingerprint
+        self.leaves[part.name] = leaf
         self.rows, self.nbytes = self.rows + read.rows, self.nbytes + read.nbytes
         if leaf.node not in self.manifest.nodes:
             self.made[leaf.node] = points
@@ -222,9 +221,8 @@ class _Edit:
     def commit(self, commit: Commit, record: SourceRecord, names: Iterable[str]) -> None:
         """Write a version with the leaves of these names, unless it is that which is there."""
         leaves = LeafTable(self.leaves[name] for name in names if name in self.leaves)
-        fingerprints = {name: one for name in leaves.names if (one := self.fingerprints.get(name))}
-        record, before = replace(record, fingerprints=fingerprints), self.manifest
-        if self.made or record != before.source or leaves.names != before.leaves.names:
+        before = self.manifest
+        if record != before.source or [*map(vars, leaves)] != [*map(vars, before.leaves)]:
             changed = replace(
                 before,
                 leaves=leaves,

@@ -59,6 +59,8 @@ class Leaf:
         Serial number of the leaf. A replaced leaf keeps it.
     content : str
         Digest of its name and coreset.
+    fingerprint : str or None
+        Fingerprint of the part of a source that it has the rows of. Without one it is always read.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Leaf:
     n_dropped: int = 0
     uid: int = field(default=0, repr=False, compare=False)
     content: str = field(default="", repr=False, compare=False)
+    fingerprint: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def node(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -39,8 +39,8 @@ _NODE = "coreset-tree-node"
 # The page of what seldom changes: the schema, and the source that is followed.
 _FACTS = "facts"
 
-# What a page has of a leaf. The fingerprint of its part and the version of its node come after it.
-_OF_LEAF = attrgetter("name", "rows", "time", "weight", "n_dropped", "uid", "content")
+# What a page has of a leaf. The version of its node comes after it.
+_OF_LEAF = attrgetter(*(field.name for field in fields(Leaf)))
 
 
 @dataclass(frozen=True)
@@ -163,19 +163,16 @@ class Manifest:
         with refuse_inconsistent(f"{place.where(main)}: not consistent"):
             collect(values)
             [facts] = place.read_pages([values["facts"]])
-            source = None
-            if facts["source"] is not None:
-                fingerprints = {entry[0]: entry[-2] for entry in entries if entry[-2] is not None}
-                source = SourceRecord(**facts["source"], fingerprints=fingerprints)
+            source = facts["source"]
             manifest = cls(
                 place,
                 root,
                 version_of(main),
                 main,
-                LeafTable(Leaf(*entry[:-2]) for entry in entries),
+                LeafTable(Leaf(*entry[:-1]) for entry in entries),
                 next_uid=values["next_uid"],
                 schema=RowSchema.from_json(facts["schema"]),
-                source=source,
+                source=None if source is None else SourceRecord(**source),
             )
             groups = [] if manifest.top is None else list(manifest.top.groups())
             parts = [part for group in groups for part in group.own_nodes()]
@@ -306,7 +303,6 @@ class Manifest:
     def _with_pages(self, before: Mapping[str, str], objects: dict[str, Files]) -> Manifest:
         """Return the version with the names of its pages, and add those that are new."""
         source, top = self.source, self.top
-        fingerprints = {} if source is None else source.fingerprints
         pages: dict[str, str] = {}
 
         def described(part: Part) -> dict[str, Any]:
@@ -314,7 +310,7 @@ class Manifest:
             for member in part.members or (part,):
                 leaf = self.leaves[member.start]
                 made_in = version_of(self.nodes[member.name])
-                of_leaf = [*_OF_LEAF(leaf), fingerprints.get(leaf.name), made_in]
+                of_leaf = [*_OF_LEAF(leaf), made_in]
                 below.append(pages[member.name] if member.members else of_leaf)
             own = part.own_nodes() if part.members else ()
             return {"below": below, "nodes": [version_of(self.nodes[x.name]) for x in own]}
@@ -331,9 +327,7 @@ class Manifest:
         for group in () if top is None else top.groups():
             if group is not top:
                 pages[group.name] = write(described(group), before.get(group.name, ""))
-        record = None if source is None else asdict(replace(source, fingerprints={}))
-        if record is not None:
-            del record["fingerprints"]  # which the leaves have
+        record = None if source is None else asdict(source)
         schema = None if self.schema is None else self.schema.to_json()
         facts = json.loads(json.dumps({"schema": schema, "source": record}))
         pages[_FACTS] = write(facts, before.get(_FACTS, ""))

@@ -16,11 +16,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from daskcoreset.constructions.tree.leaves import Leaf
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -64,15 +65,12 @@ class SourceRecord:
         Versions of the tree that are kept. None for all.
     mark : str or None
         Snapshot of Icechunk.
-    fingerprints : mapping of str to str
-        Fingerprints of the parts, by the names of their leaves. A part without one is always read.
     """
 
     name: str
     options: Mapping[str, Any]
     keep: int | None
     mark: str | None = None
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, where: str, now: SourceRecord) -> None:
         """Raise an error if another source is followed now, or in another way.
@@ -120,7 +118,7 @@ class Look(NamedTuple):
     Attributes
     ----------
     record : SourceRecord
-        What a tree that has read it records, without fingerprints.
+        What a tree that has read it records.
     parts : sequence of Part
         In the order of the rows.
     n_rows : int or None
@@ -235,13 +233,15 @@ class SourceView:
                 f"Check the pattern."
             )
 
-    def look(self, before: SourceRecord | None) -> Look:
+    def look(self, before: SourceRecord | None, leaves: Mapping[str, Leaf]) -> Look:
         """List the parts of the source as they are now.
 
         Parameters
         ----------
         before : SourceRecord or None
             What was seen last, for a branch of Icechunk.
+        leaves : mapping of str to Leaf
+            By the names of the parts that were seen.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class SourceView:
             source = source()
         time.sleep(_TICK)  # what is written from here on has other times than what was there
         if _is_repository(source):
-            return self._look_at_array(None, _Branch(source, before))
+            return self._look_at_array(None, _Branch(source, before, leaves))
         if is_path(source):
             return self._look_at_paths(source)
         source = getattr(source, "store_path", source)  # opened again, with the shape it has now
@@ -548,13 +548,17 @@ class _Branch:
     repository : icechunk.Repository
     record : SourceRecord or None
         The source as it was then.
+    leaves : mapping of str to Leaf
     """
 
-    def __init__(self, repository: Any, record: SourceRecord | None) -> None:
+    def __init__(
+        self, repository: Any, record: SourceRecord | None, leaves: Mapping[str, Leaf]
+    ) -> None:
         with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
             self.session = repository.readonly_session(branch=_BRANCH)
         self.snapshot = str(self.session.snapshot_id)
-        self.since, self.known = (record.mark, record.fingerprints) if record else (None, {})
+        self.since = record.mark if record else None
+        self.known = {name: leaf.fingerprint for name, leaf in leaves.items()}
         self.before = self.diff = None  # of which all may have changed
         # Icechunk has one error for all: here it has no snapshot `since`, or that is not an
         # ancestor of the newest one.
