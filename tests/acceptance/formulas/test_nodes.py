@@ -54,10 +54,10 @@ def test_stream__thinned_leaves_hold_twice_the_rows_of_a_node() -> None:
 
 
 @pytest.mark.parametrize(("window", "n_nodes"), [
-    (None, 1), (slice(0, 4), 1), (slice(1, 8), 3), (slice(1, 7), 4), (3, 1),
-    (["d0", "d2", "d3", "d7"], 3), (slice(None, None, 2), 4),
+    (None, 8), (slice(0, 4), 4), (slice(1, 8), 7), (3, 1),
+    (["d0", "d2", "d3", "d7"], 4), (slice(None, None, 2), 4),
 ], ids=str)  # fmt: skip
-def test_window__is_answered_from_the_fewest_nodes(
+def test_window__of_few_leaves_is_answered_from_its_leaves(
     window: Any, n_nodes: int, calls: Any, tmp_path: Path
 ) -> None:
     tree = grown(tmp_path / "t", days(8), method=Recorder())
