@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daskcoreset.core.errors import CoresetError, StoreError
+from daskcoreset.storage.locations import clear_errors
 
-_LEFTOVER = re.compile(r"\..+\.daskcoreset-(?:partial|previous)")
+_LEFTOVER = re.compile(r"\..+\.daskcoreset-(?:partial|previous)(?:\.\w+)?")
+_ELSEWHERE = "choose another path"
 
 # Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.
 _NAME_LENGTH = 40
@@ -49,7 +50,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     """
     scratch = path.with_name(f".{_tag(path)}.{uuid.uuid4().hex}.daskcoreset-partial")
     previous = scratch.with_suffix(".daskcoreset-previous")
-    try:
+    with clear_errors(str(path), "written", _ELSEWHERE, OSError):
         make_folder(path.parent)
         scratch.mkdir()
         try:
@@ -68,13 +69,6 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
             for folder in (previous, scratch):
                 with suppress(OSError):  # of a descriptor that an interrupt left closed
                     shutil.rmtree(folder, ignore_errors=True)
-    except CoresetError:
-        raise
-    except OSError as error:
-        raise StoreError(
-            f"could not write {path}: {error.strerror or error}; nothing there was changed",
-            remedy="choose another path",
-        ) from error
 
 
 @contextmanager
@@ -91,24 +85,21 @@ def new_file(path: Path) -> Iterator[Path]:
     ['rows.csv']
     """
     target = Path(os.path.realpath(path))
-    scratch = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}{target.suffix}")
-    try:
-        yield scratch
-        scratch.replace(target)
-    except CoresetError:  # of what the body reads, though some are errors of the system as well
-        raise
-    except OSError as error:
-        reason = str(error.strerror or error).replace(str(scratch), str(path))
-        raise StoreError(
-            f"{path} cannot be written: {reason}", remedy="choose another path"
-        ) from error
-    finally:
-        with suppress(NotADirectoryError):  # a file is in place of the folder
-            scratch.unlink(missing_ok=True)
+    scratch = target.with_name(f".{target.stem}.{uuid.uuid4().hex}.daskcoreset-partial")
+    scratch = scratch.with_name(scratch.name + target.suffix)
+    with clear_errors(str(path), "written", _ELSEWHERE, OSError):
+        try:
+            yield scratch
+            _fsync(scratch, os.O_RDWR)
+            scratch.replace(target)
+            flush_entry(target.parent)
+        finally:
+            with suppress(OSError):
+                scratch.unlink(missing_ok=True)
 
 
 def is_leftover(path: Path) -> bool:
-    """Return whether a path has one of the hidden names of `new_store`."""
+    """Return whether a path has a hidden name of `new_store` or `new_file`."""
     return _LEFTOVER.fullmatch(path.name) is not None
 
 

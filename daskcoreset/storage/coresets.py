@@ -13,9 +13,6 @@ from daskcoreset.storage.coordinates import loaded_values, stored_values
 from daskcoreset.storage.group import GroupContents, read_group, refuse_inconsistent, write_group
 from daskcoreset.storage.locations import Location, location_name
 
-# Version of the layout, the only one that is read.
-SCHEMA_VERSION = 1
-
 _COORDINATE, _MEMBER, _MOMENTS = "coordinate", "member", "moments"
 
 
@@ -33,14 +30,14 @@ def save(
 
 def load_coreset(store: Location, storage_options: Mapping[str, Any] | None) -> Coreset:
     """Load a coreset that `save` stored."""
-    contents = _read(store, "coreset", storage_options)
+    contents = read_group(store, kind="coreset", storage_options=storage_options)
     with refuse_inconsistent(f"{location_name(store)}: not a consistent coreset", "build it again"):
         return _coreset_of(contents)
 
 
 def load_portfolio(store: Location, storage_options: Mapping[str, Any] | None) -> Portfolio:
     """Load a portfolio that `save` stored."""
-    contents = _read(store, "portfolio", storage_options)
+    contents = read_group(store, kind="portfolio", storage_options=storage_options)
     name = location_name(store)
     with refuse_inconsistent(f"{name}: not a consistent portfolio", "build it again"):
         groups, attributes = dict(contents.groups), dict[str, Any](contents.attributes)
@@ -55,10 +52,6 @@ def load_portfolio(store: Location, storage_options: Mapping[str, Any] | None) -
         return Portfolio(members, attributes["provenance"], moments)
 
 
-def _read(store: Location, kind: str, options: Mapping[str, Any] | None) -> GroupContents:
-    return read_group(store, kind=kind, schema_version=SCHEMA_VERSION, storage_options=options)
-
-
 def _of_coreset(coreset: Coreset) -> GroupContents:
     arrays, dims, attributes = to_arrays(coreset)
     attributes["provenance"] = thaw(coreset.provenance)
@@ -69,7 +62,7 @@ def _of_coreset(coreset: Coreset) -> GroupContents:
         dims[key] = ("row",)
         forms.append([name, form])
     attributes["coordinate_forms"] = forms
-    return GroupContents(arrays, dims, attributes, "coreset", SCHEMA_VERSION)
+    return GroupContents(arrays, dims, attributes, "coreset")
 
 
 def _coreset_of(contents: GroupContents) -> Coreset:
@@ -91,6 +84,6 @@ def _of_portfolio(portfolio: Portfolio) -> GroupContents:
         dims = {"mean": ("feature",), "scatter": ("variable", "other_variable")}
         record = {name: getattr(moments, name) for name in ("count", "weight", "y_mean")}
         record["columns"] = None if moments.columns is None else list(moments.columns)
-        groups[_MOMENTS] = GroupContents(arrays, dims, record, _MOMENTS, SCHEMA_VERSION)
+        groups[_MOMENTS] = GroupContents(arrays, dims, record, _MOMENTS)
     attributes = {"members": list(portfolio), "provenance": thaw(portfolio.provenance)}
-    return GroupContents({}, {}, attributes, "portfolio", SCHEMA_VERSION, groups)
+    return GroupContents({}, {}, attributes, "portfolio", groups)

@@ -9,25 +9,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    StoreError,
-)
-from daskcoreset.core.validation import a_type, check_options
-from daskcoreset.storage.atomic import flush_entry, is_leftover, make_folder, new_store
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.validation import a_type
+from daskcoreset.storage.atomic import is_leftover, make_folder, new_file, new_store
 from daskcoreset.storage.locations import (
     OBJECT_STORES,
+    RefusedError,
     clean_url,
-    locate,
+    clear_errors,
     object_store,
     object_store_name,
+    path_of,
+    reason,
     scheme_of,
+    zarr_store,
 )
-from daskcoreset.storage.objects import ROOT, ObjectFolder, RefusedError, Stored
+from daskcoreset.storage.objects import ROOT, ObjectFolder, Stored
 
 _LOCK = ".lock"
 
@@ -47,12 +45,11 @@ class DiskFolder:
 
     def root(self) -> Stored | None:
         """Return the root, whose bytes are its tag. None if there is none."""
-        try:
-            data = (self.path / ROOT).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self._error("read", error) from error
+        with clear_errors(self.name, "read"):
+            try:
+                data = (self.path / ROOT).read_bytes()
+            except FileNotFoundError:
+                return None
         return Stored(data, data)
 
     def swap(self, data: bytes, tag: object) -> object:
@@ -63,38 +60,21 @@ class DiskFolder:
                 found = self.root()
                 if (None if found is None else found.tag) != tag:
                     return None
-                self._write_root(data)
-        except CoresetError:
-            raise
+                # Writers that were killed have left theirs.
+                self.remove([path.name for path in self.path.glob(".*") if is_leftover(path)])
+                with new_file(self.path / ROOT) as scratch:
+                    scratch.write_bytes(data)
         except OSError as error:
-            raise self._error("written", error, RefusedError) from error
+            message = f"{self.path} could not be written ({reason(error)})"
+            raise RefusedError(message, remedy="check the disk and the permissions") from error
         return data
-
-    def _write_root(self, data: bytes) -> None:
-        for path in self.path.glob(f".{ROOT}.*"):  # of writers that were killed
-            if is_leftover(path):
-                self.remove([path.name])
-        scratch = self.path / f".{ROOT}.{uuid4().hex}.daskcoreset-partial"
-        try:
-            with scratch.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            scratch.replace(self.path / ROOT)
-        except BaseException:
-            with suppress(OSError):
-                scratch.unlink(missing_ok=True)
-            raise
-        flush_entry(self.path)
 
     def get(self, key: str) -> dict[str, bytes] | None:
         """Return the files of an object by name. None if there is none."""
         path = self.path / key
-        try:
+        with clear_errors(self.name, "read"):
             files = [file for file in path.rglob("*") if file.is_file()]
             found = {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
-        except OSError as error:
-            raise self._error("read", error) from error
         return found or None
 
     def put(self, key: str, files: Mapping[str, bytes]) -> None:
@@ -120,14 +100,12 @@ class DiskFolder:
     def keys(self) -> list[str]:
         """Return the names of all objects, and of what else is in the folder. Follow no links."""
         found = []
-        try:
+        with clear_errors(self.name, "listed"):
             for entry in os.scandir(self.path) if self.path.exists() else ():
                 if entry.is_dir(follow_symlinks=False):
                     found += [f"{entry.name}/{name}" for name in os.listdir(entry)]  # noqa: PTH208
                 elif entry.name != _LOCK and not is_leftover(Path(entry)):
                     found.append(entry.name)
-        except OSError as error:
-            raise self._error("listed", error) from error
         return found
 
     def remove(self, keys: Sequence[str]) -> None:
@@ -162,48 +140,33 @@ class DiskFolder:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _error(self, done: str, error: OSError, kind: type[StoreError] = StoreError) -> StoreError:
-        return kind(
-            f"{self.path} could not be {done} ({error.strerror or error})",
-            remedy="check the disk and the permissions, or restore it from a copy",
-        )
-
 
 def find_folder(
     argument: str, location: object, storage_options: Mapping[str, Any] | None = None
 ) -> ObjectFolder | DiskFolder:
     """Return the folder on a disk or in an object store that a location names."""
-    from zarr.abc.store import Store
-    from zarr.storage import LocalStore, ObjectStore
+    from zarr.storage import ObjectStore
 
-    check_options(storage_options)
-    if isinstance(location, str) and scheme_of(location) in {*OBJECT_STORES, "http", "https"}:
+    scheme = scheme_of(location) if isinstance(location, str) else None
+    if isinstance(location, str) and scheme in {*OBJECT_STORES, "http", "https"}:
         store = object_store(location, storage_options)
         return ObjectFolder(store, clean_url(location).rstrip("/"))
-    if storage_options is not None and len(storage_options):
+    if scheme not in {None, "file", "local"}:
         raise InvalidInputError(
-            "storage_options are for URLs of object stores, such as "
-            f"s3://bucket/folder, and {argument} is not one",
-            argument="storage_options",
-            remedy="leave them out",
+            f"{argument} is a URL ({scheme}) that is not of an object store",
+            argument=argument,
+            remedy="pass a path on a local disk, or a URL that begins with s3://, gs://, az:// "
+            "or https://",
         )
-    if isinstance(location, ObjectStore):
-        return ObjectFolder(location.store, object_store_name(location.store))
-    if isinstance(location, LocalStore):
-        location = location.root
-    if isinstance(location, Store):
+    place = zarr_store(location, storage_options, argument)
+    if isinstance(place.store, ObjectStore) and not place.path:
+        return ObjectFolder(place.store.store, object_store_name(place.store.store))
+    path = path_of(place)
+    if path is None:
         raise InvalidTypeError(
             f"{argument} is {a_type(location)} of Zarr, which has no "
             "conditional writes to keep two writers apart",
             argument=argument,
             remedy="pass a path, a URL, or a zarr.storage.ObjectStore",
         )
-    place = locate(argument, location)
-    if isinstance(place, str):
-        raise InvalidInputError(
-            f"{argument} is a URL ({scheme_of(place)}) that is not of an object store",
-            argument=argument,
-            remedy="pass a path on a local disk, or a URL that begins with s3://, gs://, az:// "
-            "or https://",
-        )
-    return DiskFolder(place)
+    return DiskFolder(path)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -28,10 +27,9 @@ from daskcoreset.core.validation import check_flag
 from daskcoreset.storage.atomic import find_previous, new_store
 from daskcoreset.storage.locations import (
     Location,
-    is_remote,
+    clear_errors,
     location_name,
-    reason,
-    remedy_for,
+    path_of,
     store_name,
     zarr_store,
 )
@@ -43,6 +41,9 @@ if TYPE_CHECKING:
 # The attribute that makes a Zarr group one of ours.
 HEADER = "daskcoreset"
 
+# Version of the layout of all groups, the only one that is read.
+SCHEMA_VERSION = 1
+
 # The values of attributes. Tuples come back as lists.
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 
@@ -50,7 +51,6 @@ JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON
 _CHUNK_BYTES = 32 * 2**20
 
 _GROUP = "group"
-_CHECK = "check the place, storage_options and the network"
 _FROM_A_COPY = "restore it from a copy or build it again"
 
 # What opens a group that is of another kind than was asked for.
@@ -74,8 +74,6 @@ class GroupContents:
         Dimension names of each array.
     attributes : mapping of str to JSON
     kind : str
-    schema_version : int
-        Version of the layout of this kind.
     groups : mapping of str to GroupContents, default empty
     """
 
@@ -83,7 +81,6 @@ class GroupContents:
     dims: Mapping[str, tuple[str, ...]]
     attributes: Mapping[str, JSON]
     kind: str
-    schema_version: int
     groups: Mapping[str, GroupContents] = field(default_factory=dict)
 
     def checked(self) -> GroupContents:
@@ -101,7 +98,7 @@ class GroupContents:
         """The kind, the version, and the members with their dtypes."""
         arrays = {name: _spelled(array) for name, array in self.arrays.items()}
         members = {**arrays, **dict.fromkeys(self.groups, _GROUP)}
-        return {"kind": self.kind, "version": self.schema_version, "members": members}
+        return {"kind": self.kind, "version": SCHEMA_VERSION, "members": members}
 
     @cached_property
     def digest(self) -> str:
@@ -161,7 +158,7 @@ def write_group(
     def write() -> None:
         _write(zarr_store(store, storage_options), contents, overwrite=overwrite)
 
-    with _clear_errors(name, "written", _CHECK):
+    with clear_errors(name, "written"):
         in_time(write, lambda: f"{name} has not answered", NO_ANSWER)
 
 
@@ -173,7 +170,7 @@ def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> Non
             f"store {_name(place)} is read-only or cannot delete",
             remedy="write to a directory and copy that",
         )
-    path = _path_of(place)
+    path = path_of(place)
     if path is not None and not path.exists() and (before := find_previous(path)):
         before.rename(path)  # the writer that moved it away was killed
     replaced = _replaceable(place, contents.kind, overwrite=overwrite)
@@ -187,31 +184,8 @@ def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> Non
         fill_group(StorePath(LocalStore(scratch)), contents)
 
 
-@contextmanager
-def _clear_errors(name: str, done: str, remedy: str) -> Iterator[None]:
-    """Turn the errors of disks, servers and codecs into a `StoreError` that names the place."""
-    try:
-        yield
-    except CoresetError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever they raise
-        raise StoreError(
-            f"{name} could not be {done} ({reason(error)})",
-            argument=name,
-            remedy=remedy_for(error, name) or remedy,
-        ) from (None if is_remote(name) else error)  # which may show a password
-
-
-def _path_of(place: StorePath) -> Path | None:
-    """Return the path of a place on a disk. Links are followed, or a rename would replace them."""
-    from zarr.storage import LocalStore
-
-    store = place.store
-    return (store.root / place.path).resolve() if isinstance(store, LocalStore) else None
-
-
 def _name(place: StorePath) -> str:
-    return str(_path_of(place) or store_name(place))
+    return str(path_of(place) or store_name(place))
 
 
 def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
@@ -320,11 +294,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
 
 
 def read_group(
-    store: Location,
-    *,
-    kind: str,
-    schema_version: int,
-    storage_options: Mapping[str, Any] | None = None,
+    store: Location, *, kind: str, storage_options: Mapping[str, Any] | None = None
 ) -> GroupContents:
     """Read a group of a kind that `write_group` wrote, and check every bit of it."""
     from zarr.storage import LocalStore, StorePath
@@ -333,34 +303,14 @@ def read_group(
 
     def read() -> GroupContents:
         place = zarr_store(store, storage_options)
-        if (path := _path_of(place)) is not None:
+        if (path := path_of(place)) is not None:
             # A writer that was killed between its renames leaves the group of before beside it.
             there = path if path.exists() else find_previous(path) or path
             place = StorePath(LocalStore(there, read_only=True))
-        return read_contents(place, name, kind, schema_version)
+        return read_contents(place, name, kind)
 
-    with _clear_errors(name, "opened", _CHECK):
+    with clear_errors(name, "read"):
         return in_time(read, lambda: f"{name} has not answered", NO_ANSWER)
-
-
-def read_contents(
-    place: StorePath, where: str, kind: str | None, schema_version: int
-) -> GroupContents:
-    """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
-    from zarr.errors import ContainsArrayError
-
-    with _clear_errors(where, "read", _FROM_A_COPY):
-        try:
-            return _read(place, where, kind, schema_version)
-        except (FileNotFoundError, NotADirectoryError):
-            raise MissingPathError(
-                f"there is no {kind or _GROUP} at {where}", remedy="check the path"
-            ) from None
-        except ContainsArrayError:
-            raise StoreError(
-                f"{where} is a Zarr array, not a stored {kind}",
-                remedy="pass it as X to daskcoreset.build",
-            ) from None
 
 
 def _open(place: StorePath, mode: Any = "r") -> zarr.Group:
@@ -373,23 +323,32 @@ def _open(place: StorePath, mode: Any = "r") -> zarr.Group:
     )
 
 
-def _read(place: StorePath, where: str, kind: str | None, schema_version: int) -> GroupContents:
-    group = _open(place)
+def read_contents(place: StorePath, where: str, kind: str | None = None) -> GroupContents:
+    """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
+    with clear_errors(where, "read", _FROM_A_COPY):
+        return _read(place, where, kind)
+
+
+def _read(place: StorePath, where: str, kind: str | None) -> GroupContents:
+    try:
+        group = _open(place)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingPathError(
+            f"there is no {kind or _GROUP} at {where}", remedy="check the path"
+        ) from None
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := _find_problem(header, kind, schema_version):
+    if problem := _find_problem(header, kind):
         raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
     arrays, dims, groups = {}, {}, {}
     for name, dtype in header["members"].items():
         if dtype == _GROUP:
-            inner = f"{where}/{name}"
-            groups[name] = read_contents(place / name, inner, None, schema_version)
+            groups[name] = read_contents(place / name, f"{where}/{name}")
         else:
             array: Any = group[name]
             arrays[name] = _values(array, dtype)
             dims[name] = tuple(array.metadata.dimension_names or ())
-    kept = (header["kind"], header["version"], groups)
-    contents = GroupContents(arrays, dims, attributes, *kept)
+    contents = GroupContents(arrays, dims, attributes, header["kind"], groups)
     if header != {**contents.header, "digest": contents.digest}:
         raise StoreError(
             f"{where}: changed or damaged since it was written (its digest does not match)",
@@ -398,7 +357,7 @@ def _read(place: StorePath, where: str, kind: str | None, schema_version: int) -
     return contents
 
 
-def _find_problem(header: Any, kind: str | None, version: int) -> tuple[str, str] | None:
+def _find_problem(header: Any, kind: str | None) -> tuple[str, str] | None:
     """Return what is wrong with a header, and the remedy. None if nothing is."""
     if not isinstance(header, dict):
         return "is a Zarr group, but not one of daskcoreset", "check the path"
@@ -407,9 +366,8 @@ def _find_problem(header: Any, kind: str | None, version: int) -> tuple[str, str
         opener = _OPENED_BY.get(other)
         remedy = "check the path" if opener is None else f"open it with {opener}"
         return f"holds a {other!r}, not a {kind!r}", remedy
-    found = header.get("version")
-    if found != version:
-        problem = f"schema version {found!r} instead of {version}"
+    if (found := header.get("version")) != SCHEMA_VERSION:
+        problem = f"schema version {found!r} instead of {SCHEMA_VERSION}"
         return problem, "build it again, or upgrade daskcoreset"
     if "digest" not in header:
         return "incomplete, its writing was interrupted", "write it with overwrite=True"

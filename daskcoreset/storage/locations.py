@@ -8,15 +8,17 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
     InvalidTypeError,
+    StoreError,
 )
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.validation import a_type, check_options
@@ -125,7 +127,7 @@ def locate(name: str, location: Any) -> Path | str:
         raise InvalidTypeError(
             f"{name} is {a_type(location)}",
             argument=name,
-            remedy="pass the path of a folder, as text or as a pathlib.Path",
+            remedy="pass the path of a folder, or a URL",
         )
     if is_file_url(text):
         text = path_of_file_url(name, text)
@@ -231,7 +233,7 @@ def filesystem(
     location: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
     """Return the file system of fsspec that reads a path or URL, and the path there."""
-    check_options(storage_options)
+    _check_options(location, storage_options)
     import fsspec
 
     text = os.fspath(location)
@@ -239,12 +241,6 @@ def filesystem(
         text = path_of_file_url("a path", text)
     scheme = scheme_of(text)
     if scheme is None:
-        if storage_options is not None:
-            raise InvalidInputError(
-                f"storage_options are for URLs, and {text!r} is a local path",
-                argument="storage_options",
-                remedy="leave them out",
-            )
         return fsspec.filesystem("file"), from_root(text)
     if scheme in OBJECT_STORES:
         url = _object_url(text)
@@ -274,29 +270,19 @@ def from_root(text: str) -> str:
     return str(path.absolute())
 
 
-def zarr_store(location: object, storage_options: Mapping[str, Any] | None = None) -> StorePath:
+def zarr_store(
+    location: object, storage_options: Mapping[str, Any] | None = None, argument: str = "store"
+) -> StorePath:
     """Return the place in a Zarr store that a location names."""
     from zarr.abc.store import Store
     from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
 
-    check_options(storage_options)
-    if storage_options and not (isinstance(location, str) and scheme_of(location)):
-        raise InvalidInputError(
-            "storage_options are for URLs, and store is not a URL",
-            argument="storage_options",
-            remedy="leave them out",
-        )
+    _check_options(location, storage_options)
     if isinstance(location, StorePath):
         return location
     if isinstance(location, Store):
         return StorePath(location)
-    if not isinstance(location, (str, os.PathLike)):
-        raise InvalidTypeError(
-            f"store is {a_type(location)}",
-            argument="store",
-            remedy="pass a path, a URL or a Zarr store",
-        )
-    place = locate("store", location)
+    place = locate(argument, location)
     if isinstance(place, Path):
         return StorePath(LocalStore(place))
     scheme = scheme_of(place)
@@ -305,6 +291,25 @@ def zarr_store(location: object, storage_options: Mapping[str, Any] | None = Non
     _check_protocol(place)
     options, is_web = dict(storage_options or {}) or None, scheme in {"http", "https"}
     return StorePath(FsspecStore.from_url(place, storage_options=options, read_only=is_web))
+
+
+def path_of(place: StorePath) -> Path | None:
+    """Return the path of a place on a disk, with links followed. None for other places."""
+    from zarr.storage import LocalStore
+
+    store = place.store
+    return (store.root / place.path).resolve() if isinstance(store, LocalStore) else None
+
+
+def _check_options(location: object, storage_options: Any) -> None:
+    check_options(storage_options)
+    is_url = isinstance(location, str) and scheme_of(location) not in {None, "file", "local"}
+    if storage_options and not is_url:
+        raise InvalidInputError(
+            "storage_options are for URLs, and this place is not one of a server",
+            argument="storage_options",
+            remedy="leave them out",
+        )
 
 
 def _check_protocol(url: str) -> None:
@@ -377,23 +382,50 @@ def object_store_name(store: Any) -> str:
     return clean_url(store.url) if kind == "HTTPStore" else kind
 
 
-def reason(error: BaseException) -> str:
-    """Return the kind of an error and its first line, with clean URLs."""
-    line = str(error).strip().partition("\n")[0]
-    text = " ".join(map(clean_url, line.split()))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 _DENIED = {"PermissionError", "PermissionDeniedError", "UnauthenticatedError"}
 _OF_SILENCE = {"ConnectionError", "TimeoutError", "ClientError", "GenericError", "gaierror"}
 _NOT_FOUND = {"FileNotFoundError", "NotFoundError"}
 
+_NO_ACCESS = f"access is denied: {CREDENTIALS}"
+_NO_ACCESS_HERE = "access is denied: let the user who runs this process, or a worker, read it"
 NOTHING_THERE = "nothing is there: check the path, the bucket, and the endpoint in storage_options"
 SILENT = (
     "the server does not answer: try again, and check the host, the network, and the endpoint in "
     'storage_options, such as {"endpoint_url": ...} for s3'
 )
-_NO_ACCESS_HERE = "access is denied: let the user who runs this process, or a worker, read it"
+_CHECK = "check the place, the network and storage_options, or restore it from a copy"
+
+
+class RefusedError(StoreError):
+    """The store answered, and refused: nothing was done."""
+
+
+@contextmanager
+def clear_errors(
+    name: str,
+    done: str,
+    remedy: str = _CHECK,
+    of: type[Exception] = Exception,
+    kind: type[StoreError] = StoreError,
+) -> Iterator[None]:
+    """Turn errors of disks, servers and codecs into one that names the place, without secrets."""
+    try:
+        yield
+    except CoresetError:
+        raise
+    except of as error:
+        found = remedy_for(error, name)
+        made = RefusedError if found in {_NO_ACCESS, NOTHING_THERE} else kind
+        raise made(
+            f"{name} could not be {done} ({reason(error)})", argument=name, remedy=found or remedy
+        ) from (None if is_remote(name) else error)  # which may show a password
+
+
+def reason(error: BaseException) -> str:
+    """Return the kind of an error and its first line, with clean URLs."""
+    line = str(getattr(error, "strerror", None) or error).strip().partition("\n")[0]
+    text = " ".join(map(clean_url, line.split()))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def is_remote(*texts: str) -> bool:
@@ -411,8 +443,10 @@ def remedy_for(error: BaseException, *texts: str) -> str | None:
         link = link.__cause__ or link.__context__
     kinds = {kind.__name__ for one in chain for kind in type(one).__mro__}
     states = {getattr(one, "status", None) for one in chain}
-    if kinds & _DENIED or states & {401, 403}:
-        return f"access is denied: {CREDENTIALS}" if remote else _NO_ACCESS_HERE
+    # Without keys, machines of a cloud ask their host for some.
+    no_keys = "/latest/api/token" in str(error) or "/computeMetadata/" in str(error)
+    if no_keys or kinds & _DENIED or states & {401, 403}:
+        return _NO_ACCESS if remote else _NO_ACCESS_HERE
     if not remote:
         return None
     if states & {500, 502, 503, 504} or (kinds & _OF_SILENCE and 404 not in states):

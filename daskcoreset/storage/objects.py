@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import StoreError
-from daskcoreset.storage.locations import (
-    CREDENTIALS,
-    reason,
-)
+from daskcoreset.storage.locations import RefusedError, clear_errors
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -33,59 +30,12 @@ ROOT = "zarr.json"
 _ARCHIVE = ".zip"
 
 
-class RefusedError(StoreError):
-    """The store answered, and refused: nothing was done."""
-
-
 @dataclass(frozen=True)
 class Stored:
     """An object as it was read: its bytes, and what tells it from any other at this place."""
 
     data: bytes
     tag: Any
-
-
-@contextmanager
-def clear_errors(name: str, done: str) -> Iterator[None]:
-    """Turn what obstore raises into a `StoreError` that says what to set, without secrets.
-
-    Parameters
-    ----------
-    name : str
-        Name of the place in messages.
-    done : str
-        The operation that failed, such as "read".
-    """
-    from obstore.exceptions import (
-        BaseError,
-        NotFoundError,
-        PermissionDeniedError,
-        UnauthenticatedError,
-    )
-
-    try:
-        yield
-    except (BaseError, NotImplementedError, FileNotFoundError) as error:
-        text = str(error)
-        absent = isinstance(error, (NotFoundError, FileNotFoundError))
-        if absent and "at location" not in text:
-            raise  # of Zarr, which found no group
-        # Without keys, machines of a cloud ask their host for some.
-        no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
-        if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
-            found = "no credentials were found" if no_keys else "access was refused"
-            raise RefusedError(f"{name}: {found}", argument=name, remedy=CREDENTIALS) from None
-        if absent or "NoSuchBucket" in text:
-            raise RefusedError(
-                f"{name} could not be {done}: there is no such bucket",
-                argument=name,
-                remedy="make it first",
-            ) from None
-        # Without the cause, whose text may hold the address with its signature.
-        raise StoreError(
-            f"{name} could not be {done} ({reason(error)})",
-            remedy="check the network and the endpoint, and try again",
-        ) from None
 
 
 def _again(request: Callable[P, T]) -> Callable[P, T]:

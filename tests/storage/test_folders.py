@@ -11,7 +11,8 @@ import pytest
 
 from daskcoreset.core.errors import StoreError
 from daskcoreset.storage.disk import DiskFolder, find_folder
-from daskcoreset.storage.objects import ROOT, RefusedError
+from daskcoreset.storage.locations import RefusedError
+from daskcoreset.storage.objects import ROOT
 from tests.acceptance.tools.object_stores import ObjectServer
 
 FILES = {"zarr.json": b"{}", "points/c/0/0": bytes(range(256))}

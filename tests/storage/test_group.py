@@ -53,7 +53,7 @@ ATTRIBUTES: dict[str, JSON] = {
 def contents(arrays: Arrays, attributes: Any = None, **options: Any) -> GroupContents:
     dims = {name: tuple(f"{name}_{i}" for i in range(a.ndim)) for name, a in arrays.items()}
     kind = options.pop("kind", "demo")
-    return GroupContents(arrays, dims, attributes or {}, kind, 3, **options)
+    return GroupContents(arrays, dims, attributes or {}, kind, **options)
 
 
 def write(store: Location, name: str = "first", *, kind: str = "demo", **options: Any) -> None:
@@ -63,7 +63,7 @@ def write(store: Location, name: str = "first", *, kind: str = "demo", **options
 
 
 def read(store: Location) -> GroupContents:
-    return read_group(store, kind="demo", schema_version=3)
+    return read_group(store, kind="demo")
 
 
 def same(arrays: Arrays, wanted: Arrays) -> bool:

@@ -16,7 +16,6 @@ from daskcoreset.constructions.tree.job import (
     concatenate_parts,
     with_canonical_labels,
 )
-from daskcoreset.constructions.tree.place import SCHEMA_VERSION
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
@@ -240,7 +239,7 @@ def state_contents(
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    return GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
+    return GroupContents(arrays, dims, attributes, kind).checked()
 
 
 def state_from(

@@ -39,15 +39,13 @@ from daskcoreset.core.errors import (
 from daskcoreset.storage import group
 from daskcoreset.storage.disk import DiskFolder, find_folder
 from daskcoreset.storage.group import GroupContents, refuse_inconsistent
-from daskcoreset.storage.objects import ROOT, ObjectFolder, RefusedError, Stored
+from daskcoreset.storage.locations import RefusedError
+from daskcoreset.storage.objects import ROOT, ObjectFolder, Stored
 
 T = TypeVar("T")
 
 # The files of an object, by name.
 Files: TypeAlias = Mapping[str, bytes]
-
-# Version of the layout of streams and trees, the only one that is read.
-SCHEMA_VERSION = 1
 
 # An object, or what a killed writer left of one.
 _NAME = re.compile(r"\.?(?P<version>\d{12})-[0-9a-f]{16}(\.[0-9a-f]{32}\.daskcoreset-partial)?")
@@ -105,7 +103,7 @@ def _read_group(files: Files, where: str, kind: str) -> GroupContents:
     from zarr.storage import MemoryStore, StorePath
 
     store = MemoryStore({name: Buffer.from_bytes(data) for name, data in files.items()})
-    return group.read_contents(StorePath(store), where, kind, SCHEMA_VERSION)
+    return group.read_contents(StorePath(store), where, kind)
 
 
 @dataclass(frozen=True)
@@ -322,7 +320,7 @@ class Place:
             "history": list(root.history),
             "tokens": list(root.tokens),
         }
-        contents = GroupContents({}, {}, attributes, self.kind, SCHEMA_VERSION).checked()
+        contents = GroupContents({}, {}, attributes, self.kind).checked()
         return group_files(contents)[ROOT]
 
     def _swap(self, base: Root, after: Root, data: bytes) -> Root:

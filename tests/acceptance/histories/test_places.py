@@ -355,14 +355,14 @@ def test_errors__say_what_to_set(
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     with objects.faults("403"):
-        with pytest.raises(errors.StoreError, match="access was refused; pass") as refused:
+        with pytest.raises(errors.StoreError, match="access is denied: pass") as refused:
             made(url, storage_options=options)
         bare = {name: value for name, value in options.items() if name not in {"key", "secret"}}
         bare |= {"retry_config": {"max_retries": 0}, "metadata_endpoint": objects.endpoint}
-        with pytest.raises(errors.StoreError, match="no credentials were found; pass"):
+        with pytest.raises(errors.StoreError, match="access is denied: pass"):
             made(url, storage_options=bare)
     assert SECRET not in str(refused.value)
-    with pytest.raises(errors.StoreError, match="there is no such bucket; make it first"):
+    with pytest.raises(errors.StoreError, match="nothing is there: check the path, the bucket"):
         made("s3://no-such-bucket/days", storage_options=options)
     with pytest.raises(errors.InvalidInputError, match="have a name that this kind of store does"):
         made(url, storage_options={"word": SECRET})
