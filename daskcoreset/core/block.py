@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,11 +29,8 @@ from daskcoreset.core.labels import (
     plain_labels,
 )
 from daskcoreset.core.linalg import rows_at, unit_rows
-from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import a_type, is_real, without_mask
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,37 +78,6 @@ class Block:
         counts = np.bincount(codes, self.weights > 0.0, len(classes)).astype(np.int64)
         return counts, masses
 
-    @property
-    def class_order(self) -> IndexArray:
-        """Positions of the rows class by class, in each as they stand."""
-        _, classes, codes = self.coded
-        # Bytes are sorted by counting.
-        narrow = np.min_scalar_type(len(classes))
-        return self.once("class order", lambda: np.argsort(codes.astype(narrow), kind="stable"))
-
-    def once(self, key: Hashable, find: Callable[[], T]) -> T:
-        """Return what `find` finds out about the rows: once, for all constructions at work on them.
-
-        Parameters
-        ----------
-        key : hashable
-            The finding, and all that it depends on beside the rows.
-        find : callable
-            Who asks meanwhile waits.
-
-        Examples
-        --------
-        >>> block = Block(np.zeros((2, 1)), np.ones(2))
-        >>> block.once("weight", block.weights.sum), block.once("weight", lambda: 0.0)
-        (np.float64(2.0), np.float64(2.0))
-        """
-        found: dict[Hashable, T] = self.__dict__.setdefault("_found", {})
-        locks: dict[Hashable, Lock] = self.__dict__.setdefault("_locks", {})
-        with locks.setdefault(key, Lock()):
-            if key not in found:
-                found[key] = find()
-            return found[key]
-
     def number_of(self, position: int) -> int:
         """Return the number of a row in the block that the rows came from."""
         return int(position if self.rows is None else self.rows[position])
@@ -125,19 +90,6 @@ class Block:
             None if self.labels is None else plain_labels(self.labels[positions]),
             positions if self.rows is None else self.rows[positions],
         )
-
-    def part(self, rows: slice) -> Block:
-        """Return neighbouring rows, as views of dense ones."""
-        return Block(
-            self.points[rows],
-            self.weights[rows],
-            None if self.labels is None else self.labels[rows],
-            None if self.rows is None else self.rows[rows],
-        )
-
-    def all_rows(self) -> Block:
-        """Return the block with its rows numbered, in new memory."""
-        return self if self.rows is not None else self.take(np.arange(len(self)))
 
     def numbered(self) -> Block:
         """Return the block with its rows numbered, as views."""
@@ -419,25 +371,14 @@ def _find_misfit(
                 remedy=f"convert its blocks, for example with {name}.map_blocks(lambda block: "
                 f"block.astype({name}.dtype))",
             )
-    shape = parts["X"].shape
-    if len(shape) != 2 or shape[1] != schema.n_features:
-        return InvalidRow(
-            f"X has a block of shape {tuple(shape)} where {schema.n_features} columns are "
-            f"expected, block {index}",
-            remedy="make its chunks agree with its shape",
-        )
-    if size is not None and shape[0] != size:
-        return InvalidRow(
-            f"X has {counted(shape[0], 'row')} in block {index}, whose chunk declares {size}",
-            remedy="make the chunks of X agree with its blocks",
-        )
+    n_rows = parts["X"].shape[0] if size is None else size
     for name, part in parts.items():
-        if name != "X" and part.shape != shape[:1]:
+        expected = (n_rows, schema.n_features) if name == "X" else (n_rows,)
+        if part.shape != expected:
             return InvalidRow(
-                f"in block {index} {name} has a block of shape {part.shape} beside a block of X "
-                f"with {shape[0]} rows",
+                f"{name} has shape {part.shape} in block {index}, in place of {expected}",
                 argument=name,
-                remedy=f"give {name} one entry per row of X, in the same chunks",
+                remedy=f"make the chunks of {name} agree with its blocks, and with X",
             )
     return find_masked_label(parts.get("y"))
 

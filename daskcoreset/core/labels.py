@@ -144,6 +144,12 @@ def classes_of(labels: AnyArray) -> tuple[AnyArray, IndexArray]:
     return classes, np.searchsorted(classes, labels).astype(np.int64, copy=False)
 
 
+def class_order(codes: IndexArray) -> IndexArray:
+    """Return the positions of rows class by class, in each as they stand."""
+    narrow = np.min_scalar_type(codes.max(initial=0))  # bytes are sorted by counting
+    return np.argsort(codes.astype(narrow), kind="stable")
+
+
 def check_classes(classes: AnyArray, n_rows: int) -> None:
     """Check that there are at least two classes, and that most have more than one row.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.errors import scores_error
+from daskcoreset.core.labels import class_order
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
@@ -394,7 +395,7 @@ def sample_strata(
     coins = rng.standard_exponential(len(block))
     np.divide(coins, block.weights, out=keys, where=block.weights > 0.0)
     counts, masses = block.class_totals
-    order = block.class_order
+    order = class_order(codes)
     starts = np.searchsorted(codes[order], np.arange(len(classes) + 1))
     strata: dict[Any, StratifiedReservoir] = {}
     for code in np.flatnonzero(counts):

@@ -18,6 +18,7 @@ from daskcoreset.core.block import (
     promoted_dtype,
     validate_block,
 )
+from daskcoreset.core.labels import class_order
 from daskcoreset.core.typing import AnyArray
 from tests.acceptance.tools.strategies import matrices
 
@@ -111,13 +112,13 @@ def test_block__take_keeps_numbers_of_rows() -> None:
     np.testing.assert_array_equal(again.points, [[4, 5], [8, 9]])
     assert again.labels is not None
     assert again.labels.tolist() == ["a", "a"]
-    np.testing.assert_array_equal(block.all_rows().rows, np.arange(5))
-    assert again.all_rows() is again
+    np.testing.assert_array_equal(block.numbered().rows, np.arange(5))
+    assert again.numbered() is again
 
 
 def test_concatenate__labels_widen_and_sparse_wins() -> None:
-    dense = Block(np.eye(2), np.ones(2), np.array(["a", "b"])).all_rows()
-    sparse = Block(sp.csr_array(np.eye(2)), np.ones(2), np.array(["long", "x"])).all_rows()
+    dense = Block(np.eye(2), np.ones(2), np.array(["a", "b"])).numbered()
+    sparse = Block(sp.csr_array(np.eye(2)), np.ones(2), np.array(["long", "x"])).numbered()
     assert concatenate([dense]) is dense
     joined = concatenate([dense, sparse])
     points: Any = joined.points
@@ -155,7 +156,7 @@ def test_classes__totals_and_order() -> None:
     counts, weights = block.class_totals
     assert counts.tolist() == [0, 2, 1]
     assert weights.tolist() == [0.0, 1.5, 2.0]
-    assert block.class_order.tolist() == [4, 0, 3, 1, 2]
+    assert class_order(block.coded[2]).tolist() == [4, 0, 3, 1, 2]
 
 
 def test_classes__rows_without_weight_and_numbers_of_rows() -> None:

@@ -28,6 +28,7 @@ from daskcoreset.constructions.sampling.messages import BlockReport, Candidates,
 from daskcoreset.core.block import Block, ReadBlock, class_codes
 from daskcoreset.core.errors import ignore_overflow, scores_error
 from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.labels import class_order
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,
@@ -187,10 +188,7 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     even = int(inclusion.sum()) // (CLASS_SHARE * len(labels))
     raise_classes(inclusion, scores, codes, np.full(len(labels), max(MIN_OF_CLASS, even)))
     # Class by class: whole units of inclusion lie in each, so that none of them is missed.
-    if codes is rows.coded[2]:
-        order = rows.class_order
-    else:  # some labels are none of the classes
-        order = np.argsort(codes.astype(np.min_scalar_type(len(labels))), kind="stable")
+    order = class_order(codes)
     return np.sort(order[systematic(inclusion[order], rng)])
 
 
@@ -222,7 +220,7 @@ def take_block(
     block = _block_of(construction, rows)
     if isinstance(block, InvalidRow):
         return block
-    candidates = Candidates(rows.index, block.all_rows(), np.ones(len(block)))
+    candidates = Candidates(rows.index, block.numbered(), np.ones(len(block)))
     return BlockReport(_weights(rows), candidates=(candidates,))
 
 

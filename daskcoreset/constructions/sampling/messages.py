@@ -95,7 +95,7 @@ class CandidatesOfBlocks:
             part = slice(stop - int(self.counts[i]), stop)
             yield Candidates(
                 block,
-                self.rows.part(part),
+                self.rows.take(part),
                 self.probability[part],
                 float(self.targets[i]),
             )

@@ -71,7 +71,7 @@ class Draw:
 def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
     """Return the rows drawn from a block."""
     if draw.counts is None:
-        return block.all_rows()
+        return block.numbered()
     rng = stream(draw.seed, Stage.DESCENT, block_index, draw.fold)
     return block.take(draw_with_replacement(block.weights, draw.counts.get(block_index, 0), rng))
 
