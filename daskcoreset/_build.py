@@ -36,6 +36,7 @@ from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import Plan
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.steps import names_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.sensitivities import (
@@ -248,14 +249,15 @@ def build_many(
     _check_arguments(y, None, progress)
     members = members_of(methods)
     seed = resolve_seed(random_state)
+    names = names_of(members)
     defined: dict[str, _Define] = {}
     for name, size in _sizes(sizes, members).items():
-        with about_member(name):
+        with about_member(names[name]):
             defined[name] = job_of(members[name], size, n_clusters, seed, draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     jobs: dict[str, _Job] = {}
     for name, define in defined.items():
-        with about_member(name):
+        with about_member(names[name]):
             jobs[name] = define(blocks)
     shared = PortfolioJob(blocks, jobs, draw.split_every)
     portfolio: Portfolio = run_job(shared, progress)

@@ -18,7 +18,7 @@ from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.steps import Request, Steps, name_of, run_together
+from daskcoreset.execution.steps import Request, Steps, names_of, run_together
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Entries of the provenance that all members share.
@@ -97,8 +97,9 @@ class PortfolioJob:
         return self._finish(engine, list(self._read(engine).values()))
 
     def _read(self, engine: Engine) -> dict[str | None, Any]:
+        names = names_of(self._all)
         steps = {
-            key: job.reading(replace(engine, member=name_of(key))) for key, job in self._all.items()
+            key: job.reading(replace(engine, member=names[key])) for key, job in self._all.items()
         }
         return run_together(engine, steps)
 

@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = [
@@ -195,22 +194,25 @@ def overflow_error() -> InvalidInputError:
     )
 
 
+def check_total_scores(total: float, method: str) -> None:
+    """Check that the sum of the scores is finite and positive."""
+    if not np.isfinite(total):
+        raise overflow_error()
+    if not total > 0.0:
+        raise InvalidInputError(
+            f"method {method!r} gives a score of zero to every row of positive weight, so no row "
+            "can be drawn",
+            argument="method",
+            remedy="scale sample_weight, or correct the method",
+        )
+
+
 def scores_error() -> InvalidInputError:
     """Return the error for scores that overflow, or become zero, when they are divided."""
     return InvalidInputError(
         "scores are not finite: X, sample_weight, or a parameter such as "
         "lam or C is too large or too small",
         remedy="scale it",
-    )
-
-
-def no_scores_error(method: str) -> InvalidInputError:
-    """Return the error for rows that all have a score of zero."""
-    return InvalidInputError(
-        f"method {method!r} gives a score of zero to every row of positive "
-        "weight, so no row can be drawn",
-        argument="method",
-        remedy="scale sample_weight, or correct the method",
     )
 
 
@@ -229,19 +231,15 @@ def package_versions() -> dict[str, str]:
     >>> {"numpy", "processor"} <= package_versions().keys()
     True
     """
-    versions = {"python": platform.python_version(), "processor": _processor()}
+    import llvmlite.binding
+
+    # Loops are compiled for it, by the name that LLVM has for it.
+    processor = os.environ.get("NUMBA_CPU_NAME") or str(llvmlite.binding.get_host_cpu_name())
+    versions = {"python": platform.python_version(), "processor": processor}
     for package in ("daskcoreset", "numpy", "dask", "numba"):
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions
-
-
-@cache
-def _processor() -> str:
-    """Return the processor that loops are compiled for, as LLVM names it."""
-    import llvmlite.binding
-
-    return os.environ.get("NUMBA_CPU_NAME") or str(llvmlite.binding.get_host_cpu_name())
 
 
 def caller_level() -> int:
@@ -312,7 +310,7 @@ def about_member(name: str | None) -> Iterator[None]:
     ...
     daskcoreset.errors.InvalidInputError: member 'svm': y is missing.
     """
-    if name is None or _member.get() is not None:  # said by who called, or not to be said
+    if name is None or _member.get() is not None:  # or said by who called
         yield
         return
     token = _member.set(name)
@@ -325,31 +323,6 @@ def about_member(name: str | None) -> Iterator[None]:
         _member.reset(token)
 
 
-@contextmanager
-def about_no_member(name: str) -> Iterator[None]:
-    """Keep errors and warnings from naming a member, if the caller asked for no portfolio.
-
-    Examples
-    --------
-    >>> with about_no_member("rows"), about_member("rows"):
-    ...     raise InvalidInputError("y is missing.")
-    Traceback (most recent call last):
-    ...
-    daskcoreset.errors.InvalidInputError: y is missing.
-    """
-    token = _member.set("")
-    try:
-        yield
-    except CoresetError as error:  # of a task, which knows nothing of this
-        said = f"member {name!r}: "
-        if not error.problem.startswith(said):
-            raise
-        told = {"argument": error.argument, "remedy": error.remedy}
-        raise type(error)(error.problem.removeprefix(said), **told) from error
-    finally:
-        _member.reset(token)
-
-
 def warn_user(message: str) -> None:
     """Issue a `CoresetWarning` that points at the first caller outside this package."""
     if name := _member.get():
@@ -357,19 +330,11 @@ def warn_user(message: str) -> None:
     warnings.warn(message, CoresetWarning, stacklevel=caller_level())
 
 
-def warn_complete(size: int, rows: int, *, given: bool) -> None:
+def warn_complete(size: int, rows: int) -> None:
     """Warn that all rows come back, because `size` is at least the number of rows."""
-    if not given:
-        warn_user(
-            f"nothing was reduced: X has {counted(rows, 'row')}, and the "
-            f"default size is {size:,}. All rows come back with their own "
-            "weights. Pass a smaller size to reduce them."
-        )
-        return
     warn_user(
-        f"size={size} is not below the number of rows, {rows}: the coreset "
-        "contains all rows with their own weights. Pass a smaller size to "
-        "reduce them."
+        f"nothing was reduced: size={size} is not below the number of rows, {rows}. All rows come "
+        "back with their own weights. Pass a smaller size to reduce them."
     )
 
 

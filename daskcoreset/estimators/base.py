@@ -184,8 +184,7 @@ class CoresetModel(LazyModel):
         )
         with warnings.catch_warnings():
             # To users of an estimator it is no surprise that all of few rows are taken.
-            all_rows = r"size=.* is not below"
-            warnings.filterwarnings("ignore", all_rows, CoresetWarning)
+            warnings.filterwarnings("ignore", "nothing was reduced", CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
             coreset = self._built(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset._build import build_many
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
-from daskcoreset.core.errors import InvalidInputError, about_no_member
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import find_inexact
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import flat_directions, one_thread, ridge_coefficients, scatter_root
@@ -133,8 +133,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         if self.estimator is not None or blocks.schema.n_features > MAX_COLUMNS:
             return super()._built(blocks, **options)
         methods, sizes = {"rows": options.pop("method")}, options.pop("size")
-        with about_no_member("rows"):
-            portfolio = build_many(blocks, methods=methods, sizes=sizes, **options)
+        portfolio = build_many(blocks, methods=methods, sizes=sizes, **options)
         self._moments = portfolio.moments
         member: Coreset = portfolio["rows"]
         return member

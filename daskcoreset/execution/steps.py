@@ -7,7 +7,7 @@ answered by one read, so that all of them take as many reads as the one that nee
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,19 +52,20 @@ def run_alone(engine: Engine, steps: Steps[T]) -> T:
 def run_together(engine: Engine, steps: Mapping[K, Steps[T]]) -> dict[K, T]:
     """Run the steps of several members, with one read for all requests that wait.
 
-    Errors and warnings begin with the key of their member, if it is text.
+    Errors and warnings begin with the key of their member, if several keys are text.
     """
     values: dict[K, T] = {}
     answers: dict[K, Any] = dict.fromkeys(steps)
+    names = names_of(steps)
     while answers:
         requests: dict[K, Request] = {}
         for key, answer in answers.items():
             try:
-                with about_member(name_of(key)):
+                with about_member(names[key]):
                     requests[key] = _next(steps[key], answer)
             except StopIteration as end:
                 values[key] = end.value
-        answers = _answered(engine, requests) if requests else {}
+        answers = _answered(engine, requests, names) if requests else {}
     return {key: values[key] for key in steps}
 
 
@@ -74,14 +75,17 @@ def _next(steps: Steps[Any], answer: Any) -> Request:
     return steps.send(answer)
 
 
-def name_of(key: object) -> str | None:
-    """Return the name of a member, or None."""
-    return key if isinstance(key, str) else None
+def names_of(keys: Collection[K]) -> dict[K, str | None]:
+    """Return the names that errors begin with: those of several members whose keys are text."""
+    names = {key: key if isinstance(key, str) else None for key in keys}
+    return names if sum(map(bool, names.values())) > 1 else dict.fromkeys(keys)
 
 
-def _answered(engine: Engine, requests: Mapping[K, Request]) -> dict[K, Any]:
+def _answered(
+    engine: Engine, requests: Mapping[K, Request], names: Mapping[K, str | None]
+) -> dict[K, Any]:
     """Answer requests by one read."""
-    members = [_Member(name_of(key), request) for key, request in requests.items()]
+    members = [_Member(names[key], request) for key, request in requests.items()]
     shared = Reduction(partial(_chunks, members), partial(_combined, members))
     broadcasts = [request.broadcast for request in requests.values()]
     broadcast = None

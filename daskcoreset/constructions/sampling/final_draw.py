@@ -23,9 +23,8 @@ from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
+    check_total_scores,
     ignore_overflow,
-    no_scores_error,
-    overflow_error,
 )
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.raking import Calibrated
@@ -230,10 +229,7 @@ class FinalDraw:
                     ]
                 )
             )
-        if not np.isfinite(total_scores).all():
-            raise overflow_error()
-        if not total_scores.sum() > 0.0:
-            raise no_scores_error(self.construction.name)
+        check_total_scores(total_scores.sum(), self.construction.name)
         return blocks, total_scores
 
     def _refined(self, results: Results) -> Steps[Selection]:

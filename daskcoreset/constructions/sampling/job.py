@@ -225,7 +225,7 @@ class SamplingJob:
         """Warn of what was drawn."""
         draw, rows = self.final_draw, selection.rows
         if selection.complete:
-            warn_complete(draw.size, len(rows), given=self.size_given)
+            warn_complete(draw.size, len(rows))
             return
         remark = remark_on(selection.facts.get("estimated_error"), draw.size)
         if remark is not None:

@@ -488,7 +488,7 @@ class TreeJob:
         if not len(node.points):
             raise InvalidInputError("no row of positive weight is left", remedy="pass at least one")
         if complete := results.n_kept <= settings.size:
-            warn_complete(settings.size, results.n_kept, given=self.size_given)
+            warn_complete(settings.size, results.n_kept)
         elif len(node.points) < settings.size and settings.sampling == "systematic":
             warn_few(settings.size, len(node.points))
         facts = {

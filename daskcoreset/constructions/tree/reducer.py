@@ -30,9 +30,8 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
+    check_total_scores,
     ignore_overflow,
-    no_scores_error,
-    overflow_error,
 )
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.points import WeightedPoints
@@ -291,11 +290,7 @@ class SensitivityReducer(Reducer):
 
     def _scores(self, rows: Block, summary: Any) -> FloatArray:
         scores: FloatArray = self.construction.row_scores(rows, summary)
-        total = scores.sum()
-        if not np.isfinite(total):
-            raise overflow_error()
-        if not total > 0.0:
-            raise no_scores_error(self.name)
+        check_total_scores(scores.sum(), self.name)
         return scores
 
     def _drawn(  # noqa: PLR0917 - all of them are always given

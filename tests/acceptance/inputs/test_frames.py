@@ -98,7 +98,7 @@ def partitions(*parts: Any) -> Any:
     return dd.from_map(lambda i: frames[i], range(len(frames)), meta=frames[0].iloc[:0])
 
 
-@pytest.mark.filterwarnings("ignore:size=20 is not below")
+@pytest.mark.filterwarnings("ignore:nothing was reduced")
 def test_build__partitions_of_other_dtypes_keep_their_values() -> None:
     first = np.array([1, 2], dtype=np.int8)
     frame = partitions(first, np.array([3.0, 4.0]), [], np.array([300, 5], dtype=np.int64))
