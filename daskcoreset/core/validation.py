@@ -80,27 +80,27 @@ def shown(value: Any) -> str:
 
 
 def columns_error(
-    found: Sequence[str], expected: Sequence[str], owner: str, selection: str | None = None
+    found: Sequence[str], expected: Sequence[str], owner: str, *, selects: bool = False
 ) -> InvalidInputError:
     """Return the error of other columns in X than the owner has.
 
-    `selection` is how columns of X are selected in Python, with braces in place of their names.
+    `selects` tells whether `open_rows` selects columns of X.
 
     Examples
     --------
-    >>> print(columns_error(["b", "a"], ["a", "b"], "the fit", "X[{}]"))
-    X has the columns of the fit in another order; pass X[['a', 'b']].
-    >>> print(columns_error(["a", "c"], ["a"], "the fit", "X[{}]"))
-    X has columns that the fit has not: ['c']; pass X[['a']].
+    >>> print(columns_error(["b", "a"], ["a", "b"], "the fit", selects=True))
+    X has the columns of the fit in another order; pass open_rows(X, columns=['a', 'b']).
+    >>> print(columns_error(["a", "c"], ["a"], "the fit", selects=True))
+    X has columns that the fit has not: ['c']; pass open_rows(X, columns=['a']).
     """
     more, names = [name for name in found if name not in {*expected}], [*expected]
-    if selection is None or not {*expected} <= {*found}:
+    if not selects or not {*expected} <= {*found}:
         problem = f"X has the columns {shown([*found])}, and {owner} has {shown(names)}"
         return InvalidInputError(problem, argument="X", remedy="select these, in this order")
     problem = f"X has the columns of {owner} in another order"
     if more:
         problem = f"X has columns that {owner} has not: {shown(more)}"
-    remedy = f"pass {selection.format(names if len(names) <= _MAX_NAMES else 'names')}"
+    remedy = f"pass open_rows(X, columns={names if len(names) <= _MAX_NAMES else 'names'})"
     return InvalidInputError(problem, argument="X", remedy=remedy)
 
 

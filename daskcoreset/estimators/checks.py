@@ -35,7 +35,7 @@ from daskcoreset.inputs.dataframes import (
     is_arrow_table,
     without_index,
 )
-from daskcoreset.inputs.options import is_path
+from daskcoreset.inputs.open import is_path
 from daskcoreset.inputs.parquet import check_exact_table
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 

@@ -37,7 +37,7 @@ from daskcoreset.estimators.checks import (
 from daskcoreset.estimators.scoring import accuracy, weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
-from daskcoreset.inputs.blocks import RowBlocks, known_blocks, selection_of
+from daskcoreset.inputs.blocks import RowBlocks, known_blocks
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index
 from daskcoreset.inputs.open import select_features, with_columns
@@ -160,7 +160,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         if checks.get("reset", True):
             self._cube = None
         else:
-            self._check_names(frame_names(X), selection_of(X))
+            self._check_names(frame_names(X), selects=True)
         return validate_rows(self, X, y, sample_weight, **checks)
 
     def _validate_coreset(
@@ -333,7 +333,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return None if names is None else [str(name) for name in names]
 
     def _checked(self, blocks: RowBlocks) -> RowBlocks:
-        self._check_names(blocks.columns, blocks.selection)
+        self._check_names(blocks.columns, selects=blocks.cube is None)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:
@@ -345,15 +345,12 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             )
         return blocks
 
-    def _check_names(self, columns: Sequence[str] | None, selection: str | None = None) -> None:
-        """Check names of columns, if there are any, against those of the fit.
-
-        `selection` is how columns are selected, see `columns_error`.
-        """
+    def _check_names(self, columns: Sequence[str] | None, *, selects: bool = False) -> None:
+        """Check names of columns, if there are any, against those of the fit."""
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is None or columns is None or list(fitted) == [*columns]:
             return
-        error = columns_error(columns, fitted, "the fit", selection)
+        error = columns_error(columns, fitted, "the fit", selects=selects)
         raise InvalidInputError(
             f"The feature names should match those that were passed during fit: {error.problem}",
             argument="X",

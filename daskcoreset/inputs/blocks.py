@@ -29,9 +29,8 @@ from daskcoreset.core.validation import (
 )
 from daskcoreset.inputs.arrays import MemoryRows, RowArray, cut_chunks, even_cut, is_sparse
 from daskcoreset.inputs.cubes import Cube, open_cube
-from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.open import OpenedData, open_all, warn_of_names
-from daskcoreset.inputs.options import ReadOptions, is_path
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.locations import clean_url
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -109,8 +108,6 @@ class RowBlocks:
         Bytes of the largest chunk of Dask that is made whole and then cut into blocks.
     keys : dict of str to str
         Names that y and sample_weight were passed as, if these and X are stored.
-    selection : str or None
-        How columns of X are selected, see `daskcoreset.core.validation.columns_error`.
     """
 
     schema: BlockSchema
@@ -126,7 +123,6 @@ class RowBlocks:
     boxes: Sequence[Box] | None = None
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
-    selection: str | None = "X[{}]"
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -312,9 +308,8 @@ def row_blocks(
     else:
         sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = opened.parts if boxes is not None else _rechunked(opened.parts, sizes)
-    keys = {"y": y, "sample_weight": sample_weight}
-    keys = {name: key for name, key in keys.items() if isinstance(key, str)}
-    stored = opened.name is not None
+    beside = {"y": y, "sample_weight": sample_weight}
+    keys = {name: clean_url(key) for name, key in beside.items() if isinstance(key, str)}
     return RowBlocks(
         schema=schema,
         arrays=arrays,
@@ -328,8 +323,7 @@ def row_blocks(
         cube=cube,
         boxes=boxes,
         cut_bytes=_cut_bytes(opened.X, sizes),
-        keys={name: clean_url(key) for name, key in keys.items()} if stored else {},
-        selection=None if cube else selection_of(data, stored=stored, named=bool(keys)),
+        keys={} if opened.name is None else keys,
     )
 
 
@@ -355,8 +349,8 @@ def known_blocks(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        As `row_blocks`. Where columns that hold no numbers are not wanted, the error says at once
-        which ones to select.
+        As `row_blocks`. If columns that hold no numbers are not wanted, the error says which
+        ones to select.
 
     Examples
     --------
@@ -372,25 +366,9 @@ def known_blocks(
         others, found = (vars(error).get(name, ()) for name in ("others", "columns"))
         if not others or known is None or {*others} & {*known}:
             raise
-        named = isinstance(y, str) or isinstance(sample_weight, str)
-        data = ReadOptions.of(X)[0]
-        selection = selection_of(data, stored=is_path(data), named=named)
         if not {*known} <= {*found}:
             raise
-        raise columns_error(found, known, owner, selection) from None
-
-
-def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:
-    """How columns of X are selected: where it holds labels or weights, too, they stay there.
-
-    Examples
-    --------
-    >>> selection_of("rows.parquet", stored=True), selection_of({"a": [1.0]})
-    ('open_rows(X, columns={})', 'X[{}]')
-    """
-    if stored or named:
-        return "open_rows(X, columns={})"
-    return "X.select({})" if is_arrow_table(X) else "X[{}]"
+        raise columns_error(found, known, owner, selects=True) from None
 
 
 def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:

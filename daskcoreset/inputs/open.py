@@ -47,7 +47,7 @@ from daskcoreset.inputs.filesystems import (
     shortened,
 )
 from daskcoreset.inputs.hdf5 import Hdf5Array, Hdf5File, dataset_names, hdf5_source, open_hdf5_file
-from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, check_columns, is_path
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, check_columns
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
@@ -138,49 +138,47 @@ def open_all(
         If the deadline has passed. File systems have timeouts of as many names as there are, for
         one request each, and are shared in the process: the opening goes on in a thread.
     """
-    parts = (X, y, sample_weight)
-    if all(part is None or isinstance(part, np.ndarray) for part in parts):  # nothing to wait for
-        return _open_all(X, y, sample_weight, options, allow_empty)[0]
-
-    def standing() -> str:
-        names = [shown_location(part) for part in parts if is_path(part) or is_store(part)]
-        return " and ".join(names or ["X"]) + " was still being opened"
-
-    opened, remarks = in_time(
-        partial(_open_all, X, y, sample_weight, options, allow_empty), standing, NO_ANSWER
-    )
+    beside = {"y": _only_column(y), "sample_weight": _only_column(sample_weight)}
+    beside = {name: part for name, part in beside.items() if part is not None}
+    if options.storage_options is not None and not any(map(is_path, (X, *beside.values()))):
+        raise InvalidInputError(
+            f"storage_options are for URLs, and X is {a_type(X)}",
+            argument="storage_options",
+            remedy="leave them out, or pass a URL",
+        )
+    origin = shown_location(X)
+    work = partial(_open_all, X, beside, origin, options, allow_empty)
+    if all(isinstance(part, np.ndarray) for part in (X, *beside.values())):  # nothing to wait for
+        return work()[0]
+    standing = f"{origin or 'X'} was still being opened"
+    opened, remarks = in_time(work, lambda: standing, NO_ANSWER)
     for remark in remarks:
         warn_user(remark)
     return opened
 
 
 def _open_all(
-    X: Any, y: Any, sample_weight: Any, options: ReadOptions, allow_empty: bool
+    X: Any,
+    beside: dict[str, Any],
+    origin: str | None,
+    options: ReadOptions,
+    allow_empty: bool,
 ) -> tuple[OpenedData, list[str]]:
     """Return the parts, and warnings for the user."""
-    beside = {"y": _only_column(y), "sample_weight": _only_column(sample_weight)}
-    given = {name: part for name, part in beside.items() if part is not None}
-    keys = {name: part for name, part in given.items() if isinstance(part, str)}
-    if options.storage_options is not None and not any(map(is_path, (X, y, sample_weight))):
-        raise InvalidInputError(
-            f"storage_options are for URLs, and X is {a_type(X)}",
-            argument="storage_options",
-            remedy="leave them out, or pass a URL",
-        )
+    keys = {name: part for name, part in beside.items() if isinstance(part, str)}
     with ExitStack() as stack:  # of files, which are closed once their arrays are row arrays
         container = open_container(X, "X", stack, options)
         check_no_dataset(container, "X")
-        found, columns = _members_of(container, keys, options.columns, given)
-        for name, part in given.items():
+        found, columns = _members_of(container, keys, options.columns, beside)
+        for name, part in beside.items():
             if name not in found:
                 found[name] = _single(part, name, stack, options)
         remarks = [packed_remark(_arrays_of(part), name) for name, part in found.items()]
         parts = {name: _opened(part, name, options.missing_chunks) for name, part in found.items()}
     for name, part in parts.items():
         # A list may hold labels as well as paths.
-        _check_part(part, name, named=isinstance(given.get(name), (str, os.PathLike)))
+        _check_part(part, name, named=isinstance(beside.get(name), (str, os.PathLike)))
     _check_lengths(parts, allow_empty=allow_empty)
-    origin = shown_location(X) if is_path(X) else None
     # The name of a Dask array is a hash, which does not identify its data.
     if isinstance(rows := parts["X"], RowArray):
         columns, origin = columns or rows.columns, rows.name or origin
@@ -198,15 +196,24 @@ def _only_column(part: Any) -> Any:
     return part.column(0) if library == "pyarrow" else part[part.columns[0]]
 
 
-def shown_location(path: Any) -> str:
-    """Return the name of a path, of a list of them, or of a Zarr store, without secrets."""
-    if is_store(path):
-        return store_name(path)
-    names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
+def shown_location(X: Any) -> str | None:
+    """Return the name of a path, a list of them, or a Zarr store, without secrets. Else None."""
+    if is_store(X):
+        return store_name(X)
+    if not is_path(X):
+        return None
+    names = [os.fspath(one) for one in (X if isinstance(X, (list, tuple)) else [X])]
     return shortened([clean_url(name) for name in names])
 
 
 # --- paths -------------------------------------------------------------------------------
+
+
+def is_path(part: Any) -> bool:
+    """Whether a part is a path or URL, or a list of them."""
+    if isinstance(part, (list, tuple)):
+        return bool(part) and all(isinstance(one, (str, os.PathLike)) for one in part)
+    return isinstance(part, (str, os.PathLike))
 
 
 def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions) -> Any:

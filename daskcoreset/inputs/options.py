@@ -111,7 +111,8 @@ class Rows:
             for name, value in told.items()
             if value != getattr(DEFAULTS, name) and name != "storage_options"
         ]
-        what = shown(self.source) if is_path(self.source) else a_type(self.source)
+        is_path = isinstance(self.source, (str, os.PathLike))
+        what = shown(self.source) if is_path else a_type(self.source)
         return f"Rows({', '.join([what, *asked])})"
 
 
@@ -194,10 +195,3 @@ def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
             argument="columns",
             remedy="rename the duplicates",
         )
-
-
-def is_path(part: Any) -> bool:
-    """Whether a part is a path or URL, or a list of them."""
-    if isinstance(part, (list, tuple)):
-        return bool(part) and all(isinstance(one, (str, os.PathLike)) for one in part)
-    return isinstance(part, (str, os.PathLike))

@@ -377,8 +377,10 @@ def with_vectors(X: Any) -> Any:
 
 def _vector_kind(parts: Iterable[Any]) -> tuple[int, np.dtype[Any]] | None:
     """Return length and dtype of the vectors of a column of pandas or Dask. None of others."""
+    import dask
+
     for part in parts:
-        frame = part.compute() if hasattr(part, "compute") else part
+        (frame,) = dask.compute(part)
         present = frame.iloc[:, 0].dropna()
         if not len(present):
             continue

@@ -113,7 +113,7 @@ def data_of(
     blocks = known_blocks(known, "the coreset", X, y, sample_weight, **options)
     blocks, columns = blocks.by(coreset.metric), blocks.columns
     if known is not None and columns is not None and [*known] != [*columns]:
-        raise columns_error(columns, known, "the coreset", blocks.selection)
+        raise columns_error(columns, known, "the coreset", selects=blocks.cube is None)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
             f"X has {counted(blocks.schema.n_features, 'column')} and the coreset "

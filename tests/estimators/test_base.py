@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
-from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators
+from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators, open_rows
 from daskcoreset._build import default_size
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
@@ -211,12 +211,12 @@ def test_names__of_columns_that_are_more_or_in_another_order_say_what_to_pass(
         (["a", "b", "c"], r"has not: \['c'\]"),
         (["a", "b"], "in another order"),
     ):
-        remedy = rf"should match .*{problem}; pass X\[(\[.*\])\]\.$"
+        remedy = rf"should match .*{problem}; pass open_rows\(X, columns=(\[.*\])\)\.$"
         with pytest.raises(InvalidInputError, match=remedy) as caught:
             model.predict(given[columns])
         advised = re.search(remedy, str(caught.value))
         assert advised is not None
-        model.predict(given[ast.literal_eval(advised[1])])
+        model.predict(open_rows(given, columns=ast.literal_eval(advised[1])))
     frame.to_parquet(path := tmp_path / "t.parquet")
     with pytest.raises(InvalidInputError, match=r"pass open_rows\(X, columns=\['b', 'a'\]\)\.$"):
         model.predict(path)

@@ -15,6 +15,8 @@ from tests.acceptance.face import build, call, errors, estimators, open_rows
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(900, 2)), columns=["a", "b"])
 FRAME["name"], FRAME["extra"], FRAME["y"] = "x", 1.0, (FRAME["a"] > 0).astype(int)
 
+REMEDY = r"open_rows\(X, columns=\['a', 'b'\]\)"
+
 
 @pytest.fixture(params=["path", "dask", "polars", "arrow"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
@@ -30,16 +32,6 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return dd.from_pandas(FRAME, npartitions=2) if request.param == "dask" else FRAME
 
 
-def remedy(table: Any, *, named: bool) -> str:
-    if named or isinstance(table, Path):
-        return r"open_rows\(X, columns=\['a', 'b'\]\)"
-    return r"X\.select\(\['a', 'b'\]\)" if is_arrow(table) else r"X\[\['a', 'b'\]\]"
-
-
-def is_arrow(table: Any) -> bool:
-    return type(table).__module__.startswith("pyarrow")
-
-
 def test_further_columns__of_text_are_told_with_the_remedy(table: Any) -> None:
     options: dict[str, Any] = {"random_state": 0}
     clusters = call(
@@ -48,13 +40,13 @@ def test_further_columns__of_text_are_told_with_the_remedy(table: Any) -> None:
     )
     machine = call(estimators.CoresetSVC(**options).fit, open_rows(table, columns=["a", "b"]), "y")
     coreset = build(open_rows(table, columns=["a", "b"]), size=50, **options)
-    more = rf"has not: \['name', 'extra', 'y'\]; pass {remedy(table, named=False)}"
+    more = rf"has not: \['name', 'extra', 'y'\]; pass {REMEDY}"
     for method in (clusters.predict, clusters.score, clusters.audit):
         with pytest.raises(errors.InvalidInputError, match=more):
             method(table)
     with pytest.raises(errors.InvalidInputError, match=more):
         coreset.audit(table, n_clusters=2)
-    more = rf"has not: \['name', 'extra'\]; pass {remedy(table, named=True)}"
+    more = rf"has not: \['name', 'extra'\]; pass {REMEDY}"
     with pytest.raises(errors.InvalidInputError, match=more):
         machine.score(table, "y")
     assert call(machine.score, open_rows(table, columns=["a", "b"]), "y") > 0.9  # as it says

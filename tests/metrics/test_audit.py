@@ -163,10 +163,11 @@ def test_audit__refuses_columns_of_other_names_or_in_another_order() -> None:
     assert coreset.audit(frame, n_clusters=2, random_state=0).n_rows == len(X)
     assert coreset.audit(frame.to_numpy(), n_clusters=2, random_state=0).n_rows == len(X)
     names = r"\['a b', 'ü', 'c'\]"
+    remedy = rf"pass open_rows\(X, columns={names}\)\.$"
     calls: list[Callable[..., Any]] = [partial(coreset.audit, n_clusters=2), coreset.plot]
     for other, problem in (
-        (frame[["c", "ü", "a b"]], rf"the coreset in another order; pass X\[{names}\]\.$"),
-        (frame.assign(d=0.0), rf"columns that the coreset has not: \['d'\]; pass X\[{names}\]\.$"),
+        (frame[["c", "ü", "a b"]], rf"the coreset in another order; {remedy}"),
+        (frame.assign(d=0.0), rf"columns that the coreset has not: \['d'\]; {remedy}"),
         (frame.rename(columns={"c": "d"}), rf"the coreset has {names}; select these"),
     ):
         for call in calls:

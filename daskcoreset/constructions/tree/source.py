@@ -37,8 +37,8 @@ from daskcoreset.inputs.filesystems import (
     is_glob,
     read_clearly,
 )
-from daskcoreset.inputs.open import is_web_store, open_all
-from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows, is_path
+from daskcoreset.inputs.open import is_path, is_web_store, open_all
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.zarr import is_store
 from daskcoreset.storage.locations import from_root, locate, store_name
