@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.filesystems import read_clearly
-from daskcoreset.inputs.zarr import damaged_chunk, find_zarr, is_in_process
+from daskcoreset.inputs.zarr import damaged_chunk
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
 _GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
@@ -250,14 +249,21 @@ class SparseRows(RowArray):
 class StoredRows(RowArray):
     """Rows of an array with shape, dtype and slices: Zarr, xarray, or a class of the user's."""
 
-    def __init__(self, array: Any, *, granularity: int = 1, name: str | None = None) -> None:
+    def __init__(
+        self,
+        array: Any,
+        *,
+        granularity: int = 1,
+        name: str | None = None,
+        in_process: bool = False,
+    ) -> None:
         self.array = array
         self.shape = tuple(int(length) for length in array.shape)
         self.dtype = np.dtype(array.dtype)
         if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
             self.dtype = array[:0].dtype
         self.granularity, self.name = max(1, granularity), name
-        self.in_process = find_zarr(array) is array and is_in_process(array)
+        self.in_process = in_process
 
     def __getitem__(self, rows: slice) -> AnyArray:
         def what() -> str:
@@ -268,11 +274,16 @@ class StoredRows(RowArray):
         return read_clearly(what, lambda: np.asarray(without_mask(self.array[rows])))
 
 
-@dataclass(frozen=True, eq=False)
 class JoinedRows(RowArray):
     """Rows of several arrays of one kind, one after the other."""
 
-    arrays: Sequence[RowArray]
+    def __init__(self, arrays: Sequence[RowArray]) -> None:
+        first, self.arrays = arrays[0], arrays
+        self.starts: IndexArray = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+        self.shape, self.dtype = (int(self.starts[-1]), *first.shape[1:]), first.dtype
+        self.columns = first.columns
+        self.in_memory = all(array.in_memory for array in arrays)
+        self.in_process = any(array.in_process for array in arrays)
 
     @classmethod
     def of(cls, arrays: Sequence[RowArray], names: Sequence[str], argument: str) -> JoinedRows:
@@ -293,38 +304,9 @@ class JoinedRows(RowArray):
         return cls(arrays)
 
     @cached_property
-    def _starts(self) -> IndexArray:
-        return np.cumsum([0, *map(len, self.arrays)], dtype=np.int64)
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Rows of all arrays, and columns."""
-        return (int(self._starts[-1]), *self.arrays[0].shape[1:])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """As stored."""
-        return self.arrays[0].dtype
-
-    @cached_property
     def pieces(self) -> tuple[int, ...]:  # type: ignore[override]
         """Rows that are stored together."""
         return tuple(itertools.chain.from_iterable(map(_pieces_of, self.arrays)))
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """Names of the features."""
-        return self.arrays[0].columns
-
-    @property
-    def in_memory(self) -> bool:  # type: ignore[override]
-        """Whether all arrays are in memory."""
-        return all(array.in_memory for array in self.arrays)
-
-    @property
-    def in_process(self) -> bool:  # type: ignore[override]
-        """Whether workers cannot read some array."""
-        return any(array.in_process for array in self.arrays)
 
     def __getitem__(self, rows: slice) -> Any:
         return stacked([own[0 : len(own)] for own in self.cut(rows.start, rows.stop).arrays])
@@ -333,16 +315,16 @@ class JoinedRows(RowArray):
         """Return some rows, without the files that have none of them."""
         parts = [
             array.cut(max(0, start - begin), min(len(array), stop - begin))
-            for array, begin in zip(self.arrays, self._starts.tolist(), strict=False)
+            for array, begin in zip(self.arrays, self.starts.tolist(), strict=False)
             if begin < stop and begin + len(array) > start
         ]
         return JoinedRows(parts or [self.arrays[0].cut(0, 0)])
 
     def take(self, rows: IndexArray) -> Any:
         """Return rows by increasing numbers."""
-        owners = np.searchsorted(self._starts, rows, side="right") - 1
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
         return stacked(
-            [self.arrays[i].take(rows[owners == i] - self._starts[i]) for i in np.unique(owners)]
+            [self.arrays[i].take(rows[owners == i] - self.starts[i]) for i in np.unique(owners)]
         )
 
 

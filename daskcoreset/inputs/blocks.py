@@ -27,7 +27,7 @@ from daskcoreset.core.validation import (
     is_int,
     too_many_zeros,
 )
-from daskcoreset.inputs.arrays import MemoryRows, RowArray, cut_chunks, even_cut, is_sparse
+from daskcoreset.inputs.arrays import RowArray, cut_chunks, even_cut, is_sparse
 from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.open import OpenedData, open_all, warn_of_names
 from daskcoreset.inputs.options import ReadOptions
@@ -293,8 +293,6 @@ def row_blocks(
         opened = OpenedData(parts, cube.columns, name)
     else:
         opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
-        if allow_empty and opened.X.shape[0] == 0:
-            opened = _without_reads(opened)
     schema = BlockSchema(
         int(opened.X.shape[1]),
         opened.X.dtype,
@@ -385,15 +383,6 @@ def _refuse_chunks(chunks: Any) -> None:
             argument="chunks",
             remedy="leave chunks out, or pass X.chunk(...)",
         )
-
-
-def _without_reads(opened: OpenedData) -> OpenedData:
-    """Return what has no rows with all parts in memory: there is nothing to be read."""
-    empty = {
-        name: MemoryRows(np.empty((0, *part.shape[1:]), part.dtype))
-        for name, part in opened.parts.items()
-    }
-    return opened._replace(parts=empty)
 
 
 def _check_options(chunks: Any, on_invalid: Any) -> None:

@@ -61,6 +61,7 @@ from daskcoreset.inputs.parquet import (
 )
 from daskcoreset.inputs.zarr import (
     checked,
+    is_in_process,
     is_store,
     open_store,
     open_zarr,
@@ -688,7 +689,12 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> RowArray:
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
     array = checked(array, missing_chunks)
-    return StoredRows(array, granularity=granularity, name=store_name(array.store_path))
+    return StoredRows(
+        array,
+        granularity=granularity,
+        name=store_name(array.store_path),
+        in_process=is_in_process(array),
+    )
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:

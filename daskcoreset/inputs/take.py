@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def take_rows(X: Any, indices: IndexArray) -> Any:
         container = open_container(data, "X", stack, options)
         if isinstance(container, ArrowTable):
             return _of_table(container, indices, options.columns)
-    part = open_all(data, options=options).X
+        part = open_all(container, options=replace(options, storage_options=None)).X
     rows, order = np.unique(indices, return_inverse=True)
     if not isinstance(part, RowArray):
         if np.isnan(part.shape[0]):
