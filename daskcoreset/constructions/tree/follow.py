@@ -25,7 +25,6 @@ from daskcoreset.constructions.tree.leaves import (
     stored_leaf,
 )
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.source import Look, Part, SourceRecord, SourceView
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import CoresetError, InvalidInputError
@@ -135,7 +134,7 @@ def refresh(
     ]
     edit = _Edit(manifest, dict(known))
     with count_reads(progress, len(to_read), unit="leaf") as advance:
-        for part, rows in _read(to_read, settings, edit.check):
+        for part, rows in _read(to_read, settings, edit):
             with _naming(part.name):
                 edit.put(part, rows)
             advance(1)
@@ -191,22 +190,16 @@ class _Edit:
         self.made: dict[str, WeightedPoints] = {}
         self.held = self.rows = self.nbytes = 0
 
-    def check(self, schema: RowSchema) -> None:
-        """Raise an error for rows of another schema, before they are read."""
-        if self.schema is None:
-            return
-        self.schema.check(schema)
-        if schema.dtype != self.schema.dtype:
+    def put(self, part: Part, read: LeafRows) -> None:
+        """Add or change the leaf of a part."""
+        now, before = read.schema.dtype, self.schema and self.schema.dtype
+        if before not in (None, now):
             raise InvalidInputError(
-                f"X is {schema.dtype}, and the rows before it are {self.schema.dtype} (float16 and "
-                "whole numbers that float32 holds count as float32, others as float64)",
+                f"X is {now}, and the rows before it are {before} (float16 and whole numbers that "
+                "float32 holds count as float32, others as float64)",
                 argument="X",
                 remedy="write all parts of a source with one dtype, or follow it from another path",
             )
-
-    def put(self, part: Part, read: LeafRows) -> None:
-        """Add or change the leaf of a part."""
-        self.check(read.schema)
         known = self.leaves.get(part.name)
         leaf = known or Leaf(part.name, 0, part.time, 0.0, uid=self.next_uid)
         self.next_uid += known is None
@@ -235,13 +228,13 @@ class _Edit:
 
 
 def _read(
-    parts: Sequence[Part], settings: Settings, check: Callable[[RowSchema], None]
+    parts: Sequence[Part], settings: Settings, edit: _Edit
 ) -> Iterator[tuple[Part, LeafRows]]:
     """Read parts, some at a time, and yield them in their order."""
 
     def read(part: Part) -> LeafRows:
         with _naming(part.name):
-            return read_leaf(part.data(), settings, part.name, check)
+            return read_leaf(part.data(), settings, part.name, edit.schema)
 
     n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
     with ThreadPoolExecutor(n_threads, "coreset-view") as pool:

@@ -55,7 +55,7 @@ class Settings:
         Whether coresets of a stream or a stored tree are normalised.
     split_every : int
         Nodes of a leaf out of core that one task merges.
-    leaf_size : int or None
+    leaf_size : int
         Rows of a leaf of a stream.
     save_every : int or None
         Batches of a stream after which it is saved.
@@ -69,7 +69,7 @@ class Settings:
     on_invalid: Literal["raise", "drop"] = "raise"
     normalize: bool = False
     split_every: int = 16
-    leaf_size: int | None = None
+    leaf_size: int = 0
     save_every: int | None = None
 
     @property
@@ -98,12 +98,6 @@ class Settings:
         if save_every is not None:
             save_every = as_int("save_every", save_every, remedy="pass a larger int")
         return replace(self, leaf_size=rows, save_every=save_every)
-
-    @property
-    def leaf_rows(self) -> int:
-        """Rows of a leaf, of the settings of a stream."""
-        assert self.leaf_size is not None  # noqa: S101 - a stream has leaves of one size
-        return self.leaf_size
 
     def open(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> RowBlocks:
         """Open rows, of which there may be none, for a stream or a leaf of a stored tree."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
@@ -215,7 +215,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError, InvalidTypeError
             If a number is beyond the rows of all leaves, or is not a row number.
         """
-        numbers = np.empty(0)
+        numbers: Any = np.empty(0)
         with suppress(ValueError):  # of rows of unequal lengths
             numbers = np.asarray(indices)
         if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(indices)):
@@ -320,9 +320,7 @@ def read_leaf(
     data: tuple[Any, Any, Any],
     settings: Settings,
     name: str,
-    check: Callable[[RowSchema], object],
-    *,
-    unit_length: bool = False,
+    known: RowSchema | None,
     progress: bool | None = False,
 ) -> LeafRows:
     """Read rows once, and reduce them.
@@ -335,18 +333,17 @@ def read_leaf(
         Settings of the tree.
     name : str
         Name of the leaf, which addresses its random numbers.
-    check : callable
-        Refuses rows of another schema, before they are read.
-    unit_length : bool, default=False
-        Whether rows are divided by their lengths, however they are opened.
+    known : RowSchema or None
+        Schema of the leaves before. Rows of another one are refused before they are read.
     progress : bool or None, default=False
     """
     refuse_cube("a stored tree", data[0])
     blocks = settings.open(*data)
-    if unit_length:
+    if known is not None and known.unit_length:
         blocks = blocks.by("cosine")
-    schema = replace(RowSchema.of(blocks, None), keys=blocks.keys)
-    check(schema)
+    schema = RowSchema.of(blocks)
+    if known is not None:
+        known.check(schema)
     digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
     rng = stream(settings.seed, Stage.TREE_LEAVES, int.from_bytes(digest), 0)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))

@@ -124,8 +124,8 @@ class Manifest:
     # --- reading -------------------------------------------------------------------------
 
     @classmethod
-    def newest(cls, place: Place, root: Root) -> Manifest:
-        """Read the newest version of a tree.
+    def of(cls, place: Place, root: Root) -> Manifest:
+        """Read the newest version of a root.
 
         Raises
         ------
@@ -134,13 +134,7 @@ class Manifest:
         """
         if not root.history:
             return cls(place, root, root.version)
-        try:
-            return cls._read(place, root, root.history[-1])
-        except StoreError:
-            now = place.root()
-            if now == root:
-                raise
-            return cls.newest(place, now)  # two changes were made in the meantime
+        return cls._read(place, root, root.history[-1])
 
     @classmethod
     def _read(cls, place: Place, root: Root, main: str) -> Manifest:

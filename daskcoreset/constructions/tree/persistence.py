@@ -118,47 +118,37 @@ class RowSchema:
     keys: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, blocks: RowBlocks, before: RowSchema | None) -> RowSchema:
-        """Return the schema of rows to come: that of the rows before, which they must agree with.
-
-        Names of columns are those of the first rows that have any.
-
-        Raises
-        ------
-        InvalidInputError
-            Which says what differs.
-        """
-        schema = cls(
+    def of(cls, blocks: RowBlocks) -> RowSchema:
+        """Return the schema of rows that are not read yet."""
+        return cls(
             n_features=blocks.schema.n_features,
             dtype=blocks.schema.dtype.name,
             sparse=blocks.sparse,
             has_labels=blocks.has_labels,
             columns=blocks.columns,
             unit_length=blocks.schema.metric == "cosine",
+            keys=dict(blocks.keys),
         )
-        if before is None:
-            return schema
-        before.check(schema)
-        return before.with_columns(schema.columns)
 
     @property
     def metric(self) -> Metric:
         """How far rows are apart."""
         return "cosine" if self.unit_length else "euclidean"
 
-    def with_columns(self, columns: tuple[str, ...] | None) -> RowSchema:
-        """Return the schema with the names that later rows have, where it has none."""
-        if self.columns is not None or columns is None:
-            return self
-        warn_user(
-            f"X has the columns {list(columns)}, and the rows before it had no names: they are "
-            f"taken to be in this order. Pass data frames from the first batch on, or none."
-        )
-        return replace(self, columns=columns)
-
     def followed_by(self, other: RowSchema) -> RowSchema:
-        """Return the schema with the names of columns, labels and weights of a further leaf."""
-        return replace(self.with_columns(other.columns), keys=self.keys | other.keys)
+        """Return the schema after further rows, which must agree with it.
+
+        Names of columns are those of the first rows that have any.
+        """
+        self.check(other)
+        if self.columns is None and other.columns is not None:
+            warn_user(
+                f"X has the columns {list(other.columns)}, and the rows before it had no names: "
+                "they are taken to be in this order. Pass data frames from the first batch on, or "
+                "none."
+            )
+        columns = self.columns or other.columns
+        return replace(self, columns=columns, keys=self.keys | other.keys)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, without names of labels and weights where there are none."""
@@ -173,7 +163,13 @@ class RowSchema:
         return cls(**{**values, "columns": None if columns is None else tuple(columns)})
 
     def check(self, other: RowSchema) -> None:
-        """Check that further rows have this schema."""
+        """Check that further rows have this schema, before they are read.
+
+        Raises
+        ------
+        InvalidInputError
+            Which says what differs.
+        """
         if other.n_features != self.n_features:
             raise _differs(
                 f"X has {other.n_features} features, and the rows before it have {self.n_features}",

@@ -197,6 +197,18 @@ class Place:
             )
         return found
 
+    def newest(self, read: Callable[[Root], T]) -> T:
+        """Return what `read` makes of the root: of the next one, if changes came in between."""
+        root = self.root()
+        while True:
+            try:
+                return read(root)
+            except StoreError:
+                now = self.root()
+                if now == root:
+                    raise
+                root = now
+
     def _parsed(self, stored: Stored) -> Root:
         values: Any = _read_group({ROOT: stored.data}, self.name, self.kind).attributes
         with refuse_inconsistent(f"{self.name}: its root is not consistent"):
@@ -421,11 +433,13 @@ class Kept(Generic[T]):
         if self._unknown is not None:
             place, after, made = self._unknown
             try:
-                now = place.find()
+                now = place.root() if after.version > 1 else place.find()
             except StoreError as error:
-                raise self._unsettled(place, error) from error
-            if now is None and after.version > 1:
-                raise self._unsettled(place, "nothing is there")
+                raise StoreError(
+                    f"{place.name}: the last change was interrupted, and its result cannot be read "
+                    f"({error}). It is complete or was not made",
+                    remedy="try again when the store can be read, or open the tree again",
+                ) from error
             if now is not None and after.tokens[0] in now.tokens:
                 self._value = made(replace(after, tag=now.tag))
             self._unknown = None
@@ -441,14 +455,6 @@ class Kept(Generic[T]):
         with suppress(OSError):  # among which are errors of stores and of time that has passed
             return self.value
         return self._value
-
-    @staticmethod
-    def _unsettled(place: Place, found: object) -> StoreError:
-        return StoreError(
-            f"{place.name}: the last change was interrupted, and its result cannot be read "
-            f"({found}). It is complete or was not made",
-            remedy="try again when the store can be read, or open the tree again",
-        )
 
     def commit(
         self,

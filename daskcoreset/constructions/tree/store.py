@@ -70,9 +70,8 @@ class Standing(NamedTuple):
 
 
 def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
-    root = place.root()
-    settings = persistence.settings_from(root.settings, place.name, method)
-    return settings, Manifest.newest(place, root)
+    manifest = place.newest(partial(Manifest.of, place))
+    return persistence.settings_from(manifest.root.settings, place.name, method), manifest
 
 
 class CoresetTree:
@@ -386,7 +385,7 @@ class CoresetTree:
     def _followed(cls, asked: Asked, place: Place, view: SourceView) -> CoresetTree:
         """Open a view, or begin one, which its first version makes."""
         if (root := place.find()) is not None:
-            manifest = Manifest.newest(place, root)
+            manifest = place.newest(partial(Manifest.of, place))
             root = manifest.root
             try:
                 settings = persistence.settings_from(root.settings, place.name, asked.method)
@@ -624,15 +623,7 @@ class CoresetTree:
             settings = replace(settings, on_invalid=on_invalid)
         self._refuse_followed()
         manifest.place.check(manifest.root)  # before the data are read
-        check = (lambda _: None) if manifest.schema is None else manifest.schema.check
-        read = read_leaf(
-            data,
-            settings,
-            leaf.name,
-            check,
-            unit_length=manifest.schema is not None and manifest.schema.unit_length,
-            progress=progress,
-        )
+        read = read_leaf(data, settings, leaf.name, manifest.schema, progress)
         leaf, points, schema = stored_leaf(leaf, read, manifest.schema)
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
         uid = max(manifest.next_uid, leaf.uid + 1)

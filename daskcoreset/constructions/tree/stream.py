@@ -18,7 +18,7 @@ a stream without a crash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
@@ -52,7 +52,7 @@ from daskcoreset.constructions.tree.place import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, StoreError, about_argument, no_array
+from daskcoreset.core.errors import InvalidInputError, about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
@@ -168,7 +168,7 @@ class StreamState:
     def n_missing(self, settings: Settings) -> int:
         """How many rows are missing to the next leaf."""
         # All rows that came wait, but for those that were left out and those of the leaves.
-        return settings.leaf_rows * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
+        return settings.leaf_size * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
 
     def add(
         self, points: WeightedPoints, n_rows: int, schema: RowSchema, settings: Settings
@@ -177,17 +177,16 @@ class StreamState:
 
         `points` are those that were not left out.
         """
-        known = schema
-        if self.schema is not None and self.schema is not schema:
-            known = replace(self.schema, columns=schema.columns)
-        points, schema = known.fit(points)
+        if self.schema is not None:
+            schema = replace(schema, labels=self.schema.labels)
+        points, schema = schema.fit(points)
         state, start, waiting = self, 0, self.waiting
         missing = self.n_missing(settings)
         while len(points) - start >= missing:
             further = points.take(slice(start, start + missing)).moved(self.n_rows)
             [leaf] = joined((*waiting, further))
             state, start, waiting = state._with_leaf(leaf, settings), start + missing, ()
-            missing = settings.leaf_rows
+            missing = settings.leaf_size
         if start < len(points):
             # Copied: a slice would keep all of a large batch, and the user may write into it.
             rest = points.take(slice(start, None)).copied(self.n_rows)
@@ -257,16 +256,13 @@ class Standing(NamedTuple):
     state : StreamState
     n_unsaved : int
         Batches since it was saved.
-    place : Place or None
-        The place of the saved state.
-    root : Root or None
-        The root of the place.
+    saved : tuple or None
+        Where it is saved: a place, and its root.
     """
 
     state: StreamState
     n_unsaved: int = 0
-    place: Place | None = None
-    root: Root | None = None
+    saved: tuple[Place, Root] | None = None
 
 
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
@@ -496,8 +492,10 @@ class CoresetStream:
             blocks = settings.open(X, y, sample_weight, chunks=blocks.n_rows or 1)
         if known is not None and known.unit_length:
             blocks = blocks.by("cosine")
-        settings.check_data(blocks, settings.leaf_rows)
-        schema = RowSchema.of(blocks, known)
+        settings.check_data(blocks, settings.leaf_size)
+        schema = RowSchema.of(blocks)
+        if known is not None:
+            schema = known.followed_by(schema)
         for results in read_ahead(blocks, settings.reducer):
             if results.invalid is not None:
                 _, invalid = results.invalid
@@ -509,23 +507,21 @@ class CoresetStream:
     def _advance(self, state: StreamState) -> None:
         """Go on from a state. If it cannot be saved, the batch was not taken."""
         every = self._settings.save_every
-        _, n_unsaved, place, root = self._kept.value
-        if every is not None and place is not None and n_unsaved + 1 >= every:
-            self._write(state)
+        _, n_unsaved, saved = self._kept.value
+        if saved is None or every is None or n_unsaved + 1 < every:
+            self._kept.value = Standing(state, n_unsaved + 1, saved)
         else:
-            self._kept.value = Standing(state, n_unsaved + 1, place, root)
-
-    def _write(self, state: StreamState) -> None:
-        """Write a further state, and go on from it. The one before stays until it is complete."""
-        _, _, place, root = self._kept.value
-        assert place is not None  # noqa: S101 - set together
-        assert root is not None  # noqa: S101
-        self._commit(state, place, root, lambda root: Standing(state, 0, place, root))
+            self._commit(state, *saved)
 
     def _commit(
-        self, state: StreamState, place: Place, base: Root, made: Callable[[Root], Standing]
+        self, state: StreamState, place: Place, base: Root, *, elsewhere: bool = False
     ) -> None:
-        files = state.files()
+        """Write a state, and go on from it, unless the stream is saved elsewhere as a rule."""
+        before, files = self._kept.value, state.files()
+
+        def made(root: Root) -> Standing:
+            return before if elsewhere else Standing(state, 0, (place, root))
+
         name = object_name(base.version + 1, digest_of(*files.values()))
         # One state more than is needed, for who is reading it.
         after = base.followed_by(name, 2)
@@ -604,18 +600,20 @@ class CoresetStream:
         InvalidInputError
             If there was no save before, and `path` is missing.
         """
-        state, _, own, _ = self._kept.value
-        place = own if path is None else place_at("path", path, *_LAYOUT, storage_options)
-        if place is None:
+        state, _, saved = self._kept.value
+        if path is None and saved is None:
             raise InvalidInputError(
                 "path is missing, and the stream was never saved",
                 argument="path",
                 remedy="pass a path",
             )
-        if own is not None and place.folder == own.folder:
-            self._write(state)
-            return
-        self._save_new(place, overwrite=overwrite)
+        place = None
+        if path is not None:
+            place = place_at("path", path, *_LAYOUT, storage_options)
+        if saved is not None and (place is None or place.folder == saved[0].folder):
+            self._commit(state, *saved)
+        elif place is not None:
+            self._save_new(place, overwrite=overwrite)
 
     def _save_new(self, place: Place, *, overwrite: bool) -> None:
         remedy = (
@@ -625,12 +623,8 @@ class CoresetStream:
         check_flag("overwrite", overwrite)
         values, before = persistence.settings_values(self._settings), self._kept.value
         draft = place.draft(values, remedy, overwrite=overwrite)
-
-        def made(root: Root) -> Standing:
-            # It goes on being saved where it was first.
-            return before if before.place else Standing(before.state, 0, place, root)
-
-        self._commit(before.state, place, draft, made)
+        # It goes on being saved where it was first.
+        self._commit(before.state, place, draft, elsewhere=before.saved is not None)
 
     @classmethod
     @about_argument("path")
@@ -665,22 +659,14 @@ class CoresetStream:
             If `method` is needed or differs.
         """
         place = place_at("path", path, *_LAYOUT, storage_options)
-        root = place.root()
-        settings = persistence.settings_from(root.settings, place.name, method)
+
+        def read(root: Root) -> tuple[Settings, Standing]:
+            name = root.history[-1]
+            settings = persistence.settings_from(root.settings, place.name, method)
+            contents = place.read_group(name, _STATE)
+            state = persistence.state_from(contents, place.where(name), StreamState.read)
+            return settings, Standing(state, 0, (place, root))
+
         loaded = cls.__new__(cls)
-        loaded._begin(settings, _loaded(place, root))  # noqa: SLF001 - its own class
+        loaded._begin(*place.newest(read))  # noqa: SLF001 - its own class
         return loaded
-
-
-def _loaded(place: Place, root: Root) -> Standing:
-    """Return the newest state of a place."""
-    name = root.history[-1]
-    try:
-        contents = place.read_group(name, _STATE)
-        state = persistence.state_from(contents, place.where(name), StreamState.read)
-    except StoreError:
-        now = place.root()
-        if now == root:
-            raise
-        return _loaded(place, now)  # two changes were made in the meantime
-    return Standing(state, 0, place, root)
