@@ -24,7 +24,6 @@ from daskcoreset.storage.locations import (
     clean_url,
     filesystem,
     is_file_url,
-    is_remote,
     reason,
     remedy_for,
 )
@@ -177,8 +176,6 @@ def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
     match = _SLASHLESS.match(text)
     if match is None or "://" in text or Path(text).exists():
         return
-    if is_glob(text) and Place.of(f"./{text}", None).matches():
-        return
     scheme = match[1]
     raise MissingPathError(
         f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes",
@@ -207,6 +204,11 @@ _CUBE = "open it with xarray.open_dataset(..., chunks={}), and pass that with sa
 _FEATHER = (
     "read it with pyarrow.feather.read_table, or pass "
     "pyarrow.ipc.open_file(path).read_all(), or write it as Parquet"
+)
+
+_GIVE = (
+    "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array, and of a repository "
+    'of Icechunk its readonly_session("main").store'
 )
 
 # What to do with files of other formats, by their endings.
@@ -242,57 +244,25 @@ def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
     except CoresetError:
         raise
     except Exception as error:  # noqa: BLE001 - of fsspec, aiohttp, obstore, zarr, h5py, ...
+        found = _missing_package(error) or remedy_for(error, url)
+        made: type[CoresetError] = InvalidInputError
+        if isinstance(error, ImportError):
+            made = MissingDependencyError
+        elif found == NOTHING_THERE:
+            made = MissingPathError
+        found = found or _OTHER_FILES.get(PurePosixPath(url).suffix.lower(), _GIVE)
         # Without the original, which may hold the URL with its password.
-        raise _unreadable(name, url, kind, error) from None
-
-
-def _unreadable(name: str, url: str, kind: str, error: Exception) -> CoresetError:
-    shown, suffix = clean_url(url), PurePosixPath(url).suffix.lower()
-    if isinstance(error, ImportError):
-        return MissingDependencyError(
-            f"{name}: {shown!r} needs a package for its protocol ({reason(error)})",
+        raise made(
+            f"{name} cannot be opened as {kind}: {clean_url(url)!r} ({reason(error)})",
             argument=name,
-            remedy="install it",
-        )
-    remedy = _missing_codec(error) or remedy_for(error, url)
-    if remedy is None:
-        inside = _names_in(url)
-        if inside == set():
-            return InvalidInputError(
-                f"{name} is an empty folder: {shown!r}", argument=name, remedy="check the path"
-            )
-        if inside and inside >= {"snapshots", "manifests", "refs"}:
-            return InvalidInputError(
-                f"{name} is the folder of a repository of Icechunk, which cannot be "
-                f"opened by its path: {shown!r}",
-                argument=name,
-                remedy='pass icechunk.Repository.open(...).readonly_session("main").store',
-            )
-        if suffix in _OTHER_FILES:
-            return InvalidInputError(
-                f"{name} is a {suffix} file, which is not supported: {shown!r}",
-                argument=name,
-                remedy=_OTHER_FILES[suffix],
-            )
-        remedy = "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array"
-    made = MissingPathError if remedy == NOTHING_THERE else InvalidInputError
-    return made(
-        f"{name} cannot be opened as {kind}: {shown!r} ({reason(error)})",
-        argument=name,
-        remedy=remedy,
-    )
+            remedy=found,
+        ) from None
 
 
-def _names_in(path: str) -> set[str] | None:
-    """Return the names in a local folder. None for anything else."""
-    try:
-        return set(os.listdir(path))  # noqa: PTH208 - names alone
-    except (OSError, ValueError):  # no folder, no name, or one that may not be read
-        return None
-
-
-def _missing_codec(error: Exception) -> str | None:
-    """Return which package a missing filter or codec needs. None for another error."""
+def _missing_package(error: Exception) -> str | None:
+    """Return which package a protocol, filter or codec needs. None for another error."""
+    if isinstance(error, ImportError):
+        return "install the package that it needs"
     text = str(error)
     if "can't open directory" in text or "required filter" in text:
         return (
@@ -327,24 +297,19 @@ def read_clearly(what: Callable[[], str], read: Callable[[], T], *urls: str) -> 
     except (CoresetError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - of every file system and codec
-        problem = read_error(what(), error, *urls)
+        where = what()
+        remedy = _missing_package(error) or remedy_for(error, where, *urls)
+        made = StoreError
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            made = MissingPathError
+            remedy = remedy or "make the file visible to every worker, by the same path"
+        problem = made(
+            f"{where} cannot be read on {here()} ({reason(error)})",
+            remedy=remedy or "restore it from a copy, or write it anew",
+        )
     # Out here, without the original as its context: that may hold a password, and what cannot be
     # pickled would keep the error from the client.
     raise problem
-
-
-def read_error(where: str, error: Exception, *urls: str) -> StoreError:
-    """Return the error of rows that cannot be read: what is damaged, or not to be reached."""
-    remedy = _missing_codec(error) or remedy_for(error, where, *urls)
-    place, kind = "", StoreError
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        place, kind = f" on {here()}", MissingPathError
-        if not is_remote(where, *urls):
-            remedy = "make the file visible to every worker, by the same path"
-    return kind(
-        f"{where} cannot be read{place} ({reason(error)})",
-        remedy=remedy or "restore it from a copy, or write it anew",
-    )
 
 
 # --- what a place held when it was opened -----------------------------------------------------
@@ -379,8 +344,8 @@ def check_seen(name: str, opened: Layout, found: Layout) -> None:
     ...
     daskcoreset.errors.StoreError: X.npy on host ... differs from the array that was opened: ...
     """
-    same = opened.dtype == found.dtype and opened.rest == found.rest
-    if not same or opened.shape[1:] != found.shape[1:] or found.shape[:1] < opened.shape[:1]:
+    same = (opened.shape[1:], *opened[1:]) == (found.shape[1:], *found[1:])
+    if not same or found.shape[:1] < opened.shape[:1]:
         raise StoreError(
             f"{name} on {here()} differs from the array that was opened: shape "
             f"{found.shape}, dtype {found.dtype}, or the way it is stored, "

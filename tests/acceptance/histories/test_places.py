@@ -364,7 +364,7 @@ def test_errors__say_what_to_set(
     assert SECRET not in str(refused.value)
     with pytest.raises(errors.StoreError, match="nothing is there: check the path, the bucket"):
         made("s3://no-such-bucket/days", storage_options=options)
-    with pytest.raises(errors.InvalidInputError, match="have a name that this kind of store does"):
+    with pytest.raises(errors.InvalidInputError, match="'word' is not valid for store"):
         made(url, storage_options={"word": SECRET})
     with pytest.raises(errors.InvalidInputError, match="a user, a password or a query") as found:
         made(f"s3://me:{SECRET}@bucket/days")
