@@ -53,14 +53,6 @@ _CHUNK_BYTES = 32 * 2**20
 _GROUP = "group"
 _FROM_A_COPY = "restore it from a copy or build it again"
 
-# What opens a group that is of another kind than was asked for.
-_OPENED_BY = {
-    "coreset": "Coreset.from_zarr",
-    "portfolio": "Portfolio.from_zarr",
-    "coreset-tree": "CoresetTree.open",
-    "coreset-stream": "CoresetStream.load",
-}
-
 
 @dataclass(frozen=True)
 class GroupContents:
@@ -326,35 +318,31 @@ def _open(place: StorePath, mode: Any = "r") -> zarr.Group:
 def read_contents(place: StorePath, where: str, kind: str | None = None) -> GroupContents:
     """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
     with clear_errors(where, "read", _FROM_A_COPY):
-        return _read(place, where, kind)
-
-
-def _read(place: StorePath, where: str, kind: str | None) -> GroupContents:
-    try:
-        group = _open(place)
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingPathError(
-            f"there is no {kind or _GROUP} at {where}", remedy="check the path"
-        ) from None
-    attributes: dict[str, Any] = group.attrs.asdict()
-    header = attributes.pop(HEADER, None)
-    if problem := _find_problem(header, kind):
-        raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
-    arrays, dims, groups = {}, {}, {}
-    for name, dtype in header["members"].items():
-        if dtype == _GROUP:
-            groups[name] = read_contents(place / name, f"{where}/{name}")
-        else:
-            array: Any = group[name]
-            arrays[name] = _values(array, dtype)
-            dims[name] = tuple(array.metadata.dimension_names or ())
-    contents = GroupContents(arrays, dims, attributes, header["kind"], groups)
-    if header != {**contents.header, "digest": contents.digest}:
-        raise StoreError(
-            f"{where}: changed or damaged since it was written (its digest does not match)",
-            remedy=_FROM_A_COPY,
-        )
-    return contents
+        try:
+            group = _open(place)
+        except (FileNotFoundError, NotADirectoryError):
+            raise MissingPathError(
+                f"there is no {kind or _GROUP} at {where}", remedy="check the path"
+            ) from None
+        attributes: dict[str, Any] = group.attrs.asdict()
+        header = attributes.pop(HEADER, None)
+        if problem := _find_problem(header, kind):
+            raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
+        arrays, dims, groups = {}, {}, {}
+        for name, dtype in header["members"].items():
+            if dtype == _GROUP:
+                groups[name] = read_contents(place / name, f"{where}/{name}")
+            else:
+                array: Any = group[name]
+                arrays[name] = _values(array, dtype)
+                dims[name] = tuple(array.metadata.dimension_names or ())
+        contents = GroupContents(arrays, dims, attributes, header["kind"], groups)
+        if header != {**contents.header, "digest": contents.digest}:
+            raise StoreError(
+                f"{where}: changed or damaged since it was written (its digest does not match)",
+                remedy=_FROM_A_COPY,
+            )
+        return contents
 
 
 def _find_problem(header: Any, kind: str | None) -> tuple[str, str] | None:
@@ -363,9 +351,7 @@ def _find_problem(header: Any, kind: str | None) -> tuple[str, str] | None:
         return "is a Zarr group, but not one of daskcoreset", "check the path"
     other = str(header.get("kind"))
     if kind is not None and other != kind:
-        opener = _OPENED_BY.get(other)
-        remedy = "check the path" if opener is None else f"open it with {opener}"
-        return f"holds a {other!r}, not a {kind!r}", remedy
+        return f"holds a {other!r}, not a {kind!r}", f"open it as a {other}, or check the path"
     if (found := header.get("version")) != SCHEMA_VERSION:
         problem = f"schema version {found!r} instead of {SCHEMA_VERSION}"
         return problem, "build it again, or upgrade daskcoreset"

@@ -418,6 +418,7 @@ def remedy_for(error: BaseException, *texts: str) -> str | None:
         return _NO_ACCESS if remote else _NO_ACCESS_HERE
     if not remote:
         return None
-    if states & {500, 502, 503, 504} or (kinds & _OF_SILENCE and 404 not in states):
+    absent = kinds & _NOT_FOUND or 404 in states or "404 Not Found" in str(error)
+    if states & {500, 502, 503, 504} or (kinds & _OF_SILENCE and not absent):
         return SILENT
-    return NOTHING_THERE if kinds & _NOT_FOUND else None
+    return NOTHING_THERE if absent else None

@@ -109,9 +109,7 @@ class ObjectFolder:
         with clear_errors(self.name, "read"):
             try:
                 return self._in_time(get)
-            except (NotFoundError, FileNotFoundError) as error:
-                if "NoSuchBucket" in str(error):
-                    raise
+            except (NotFoundError, FileNotFoundError):
                 return None
 
     @_again
@@ -172,16 +170,14 @@ class ObjectFolder:
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects. Those that are gone already do not matter."""
-        self._remove([f"{key}{_ARCHIVE}" for key in keys])
-
-    def _remove(self, names: Sequence[str]) -> None:
         import obstore
         from obstore.exceptions import NotFoundError
 
+        names = [f"{key}{_ARCHIVE}" for key in keys]
         with clear_errors(self.name, "deleted"):
             for start in range(0, len(names), 1000):
-                part = list(names[start : start + 1000])
                 with suppress(NotFoundError, FileNotFoundError):
+                    part = names[start : start + 1000]
                     self._in_time(partial(obstore.delete, self.store, part))
 
     @_again
@@ -203,7 +199,7 @@ class ObjectFolder:
             replaced_twice = None if replaced is None else self.swap(b"4", tag, name)
         finally:
             with suppress(StoreError):
-                self._remove([name])
+                self.remove([key])
         if made_twice or replaced_twice:
             raise RefusedError(
                 f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
