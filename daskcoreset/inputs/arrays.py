@@ -12,9 +12,6 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.core.validation import without_mask
-from daskcoreset.inputs.filesystems import read_clearly
-from daskcoreset.inputs.zarr import damaged_chunk
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
 _GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
@@ -244,34 +241,6 @@ class SparseRows(RowArray):
     def cut(self, start: int, stop: int) -> RowArray:
         """Return a view."""
         return SparseRows(self[start:stop])
-
-
-class StoredRows(RowArray):
-    """Rows of an array with shape, dtype and slices: Zarr, xarray, or a class of the user's."""
-
-    def __init__(
-        self,
-        array: Any,
-        *,
-        granularity: int = 1,
-        name: str | None = None,
-        in_process: bool = False,
-    ) -> None:
-        self.array = array
-        self.shape = tuple(int(length) for length in array.shape)
-        self.dtype = np.dtype(array.dtype)
-        if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
-            self.dtype = array[:0].dtype
-        self.granularity, self.name = max(1, granularity), name
-        self.in_process = in_process
-
-    def __getitem__(self, rows: slice) -> AnyArray:
-        def what() -> str:
-            where = "" if self.name is None else f" of {self.name!r}"
-            damaged = damaged_chunk(self.array, rows.start, rows.stop)
-            return f"{damaged}rows {rows.start} to {rows.stop}{where}"
-
-        return read_clearly(what, lambda: np.asarray(without_mask(self.array[rows])))
 
 
 class JoinedRows(RowArray):

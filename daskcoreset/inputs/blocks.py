@@ -87,6 +87,8 @@ class RowBlocks:
     arrays : dict of str to RowArray or dask.array.Array
         ``"X"``, and ``"y"`` and ``"sample_weight"`` if given. Dask arrays have the row chunks of
         the blocks. Tasks read all others.
+    sparse : bool
+        Whether X is.
     indices : sequence of int
         Indices of the blocks.
     sizes : tuple of int, or None
@@ -112,6 +114,7 @@ class RowBlocks:
 
     schema: BlockSchema
     arrays: dict[str, Any]
+    sparse: bool
     indices: Sequence[int]
     sizes: tuple[int, ...] | None
     starts: Sequence[int] | None
@@ -160,11 +163,6 @@ class RowBlocks:
     def has_labels(self) -> bool:
         """Whether there are labels."""
         return "y" in self.arrays
-
-    @property
-    def sparse(self) -> bool:
-        """Whether X is sparse."""
-        return is_sparse(self.arrays["X"])
 
     @property
     def n_blocks(self) -> int:
@@ -293,6 +291,7 @@ def row_blocks(
         opened = OpenedData(parts, cube.columns, name)
     else:
         opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
+    sparse = is_sparse(opened.X)
     schema = BlockSchema(
         int(opened.X.shape[1]),
         opened.X.dtype,
@@ -304,24 +303,27 @@ def row_blocks(
     if boxes is not None:
         sizes: tuple[int, ...] | None = tuple(map(len, boxes))
     else:
-        sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
+        sizes = _block_sizes(opened, schema, sparse, chunks)
+    # What sparse chunks of Dask take is not known before they are read.
+    unknown = sizes is None or (sparse and not isinstance(opened.X, RowArray))
     arrays = opened.parts if boxes is not None else _rechunked(opened.parts, sizes)
     beside = {"y": y, "sample_weight": sample_weight}
     keys = {name: clean_url(key) for name, key in beside.items() if isinstance(key, str)}
     return RowBlocks(
         schema=schema,
         arrays=arrays,
+        sparse=sparse,
         indices=range(arrays["X"].numblocks[0] if sizes is None else len(sizes)),
         sizes=sizes,
         starts=None if sizes is None else [0, *itertools.accumulate(sizes[:-1])],
-        stored_bytes=_stored_bytes(opened, sizes),
+        stored_bytes=None if unknown else int(sum(part.nbytes for part in opened.parts.values())),
         memory_bytes=_memory_bytes(opened.parts.values()),
         name=opened.name,
         columns=opened.columns,
         cube=cube,
         boxes=boxes,
         cut_bytes=_cut_bytes(opened.X, sizes),
-        keys={} if opened.name is None else keys,
+        keys={} if opened.name is None or cube is not None else keys,
     )
 
 
@@ -400,19 +402,22 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
 
 
 def _block_sizes(
-    opened: OpenedData, schema: BlockSchema, chunk_rows: int | None
+    opened: OpenedData,
+    schema: BlockSchema,
+    sparse: bool,
+    chunks: int | Literal["auto"],
 ) -> tuple[int, ...] | None:
     """Rows of the blocks of all parts. None where they are unknown."""
     X = opened.X
     row_bytes = schema.n_features * schema.dtype.itemsize
     if np.isnan(X.shape[0]):
-        _check_unknown(opened, chunk_rows)
+        _check_unknown(opened, chunks)
         return None
     if not X.shape[0]:
         return (0,)
-    if chunk_rows is not None:
-        return even_cut(int(X.shape[0]), chunk_rows)
-    if not is_sparse(X):
+    if chunks != "auto":
+        return even_cut(int(X.shape[0]), int(chunks))
+    if not sparse:
         return _automatic_sizes(X, row_bytes)
     if isinstance(X, RowArray):
         return _automatic_sizes(X, -(-X.nbytes // X.shape[0]))
@@ -464,14 +469,14 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str
     return aligned
 
 
-def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
+def _check_unknown(opened: OpenedData, chunks: int | Literal["auto"]) -> None:
     """Check that nothing needs the number of rows in each block of X."""
     remedy = (
         "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
     )
-    if chunk_rows is not None:
+    if chunks != "auto":
         raise InvalidInputError(
-            f"chunks={chunk_rows}, but X has unknown chunk sizes",
+            f"chunks={chunks}, but X has unknown chunk sizes",
             argument="chunks",
             remedy=f'{remedy}, or pass chunks="auto"',
         )
@@ -509,9 +514,3 @@ def _memory_bytes(parts: Iterable[Any]) -> int:
         if blocks and isinstance(blocks[0], np.ndarray)
         for block in blocks
     )
-
-
-def _stored_bytes(opened: OpenedData, sizes: tuple[int, ...] | None) -> int | None:
-    if sizes is None or (is_sparse(opened.X) and not isinstance(opened.X, RowArray)):
-        return None
-    return int(sum(part.nbytes for part in opened.parts.values()))

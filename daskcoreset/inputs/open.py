@@ -33,7 +33,6 @@ from daskcoreset.inputs.arrays import (
     MemoryRows,
     RowArray,
     SparseRows,
-    StoredRows,
     is_sparse,
 )
 from daskcoreset.inputs.dataframes import FrameRows, arrays_of_dask, as_tasks, split_columns
@@ -57,23 +56,21 @@ from daskcoreset.inputs.parquet import (
     check_outside,
     open_parquet,
     parquet_files,
+    vectors_of_frame,
     with_vectors,
 )
 from daskcoreset.inputs.zarr import (
-    checked,
-    is_in_process,
+    StoredRows,
     is_store,
     open_store,
     open_zarr,
     with_checks,
     with_checks_in_graph,
     with_own_metadata,
+    zarr_rows,
 )
 from daskcoreset.storage.group import HEADER
 from daskcoreset.storage.locations import clean_url, store_name
-
-# Shards above this are cut between the chunks inside them.
-_HUGE_SHARD = 256 * 2**20
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -148,9 +145,9 @@ def open_all(
             remedy="leave them out, or pass a URL",
         )
     origin = shown_location(X)
-    work = partial(_open_all, X, beside, origin, options, allow_empty)
     if all(isinstance(part, np.ndarray) for part in (X, *beside.values())):  # nothing to wait for
-        return work()[0]
+        return _open_all(X, beside, origin, options, allow_empty)[0]
+    work = partial(_open_all, X, beside, origin, options, allow_empty)
     standing = f"{origin or 'X'} was still being opened"
     opened, remarks = in_time(work, lambda: standing, NO_ANSWER)
     for remark in remarks:
@@ -351,7 +348,7 @@ def _members_of(
         return joined, columns
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
-        X = with_vectors(select_columns(X, chosen, keys.values()))
+        X = vectors_of_frame(select_columns(X, chosen, keys.values()))
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             features = tuple(str(column) for column in X.columns if column not in keys.values())
@@ -627,7 +624,7 @@ def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if isinstance(part, Hdf5Array) or (module == "h5py" and hasattr(part, "shape")):
         return hdf5_source(part, missing_chunks)
     if module == "zarr" and hasattr(part, "chunks"):
-        return _open_zarr(part, missing_chunks)
+        return zarr_rows(part, missing_chunks)
     return _open_memory(part, name)
 
 
@@ -680,21 +677,6 @@ def _as_array(part: Any, name: str) -> AnyArray:
             argument=name,
             remedy="pass rows of equal length, as an array",
         ) from error
-
-
-def _open_zarr(array: Any, missing_chunks: MissingChunks) -> RowArray:
-    granularity = 1
-    if array.ndim:
-        inner, outer = array.chunks, array.shards or array.chunks
-        whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
-        granularity = int((outer if whole else inner)[0])
-    array = checked(array, missing_chunks)
-    return StoredRows(
-        array,
-        granularity=granularity,
-        name=store_name(array.store_path),
-        in_process=is_in_process(array),
-    )
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:

@@ -358,6 +358,11 @@ def with_vectors(X: Any) -> Any:
 
         rows = table.table(table.features)
         return pd.DataFrame(rows[0 : len(rows)], columns=list(rows.columns))
+    return vectors_of_frame(X)
+
+
+def vectors_of_frame(X: Any) -> Any:
+    """Return a frame of pandas or Dask with a column for each element of vectors, or X."""
     if not (hasattr(type(X), "iloc") and hasattr(type(X), "columns")):
         return X
     stored = [j for j, kind in enumerate(X.dtypes) if kind == OBJECT or "list" in str(kind)]

@@ -21,8 +21,21 @@ import numpy as np
 
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray, MissingChunks
-from daskcoreset.inputs.filesystems import Layout, Place, check_seen, clear_errors, here, is_of
+from daskcoreset.core.validation import without_mask
+from daskcoreset.inputs.arrays import RowArray
+from daskcoreset.inputs.filesystems import (
+    Layout,
+    Place,
+    check_seen,
+    clear_errors,
+    here,
+    is_of,
+    read_clearly,
+)
 from daskcoreset.storage.locations import store_name, zarr_store
+
+# Shards above this are cut between the chunks inside them.
+_HUGE_SHARD = 256 * 2**20
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096
@@ -238,6 +251,49 @@ def is_in_process(array: Any) -> bool:
     return is_of(getattr(store, "fs", None), "memory") or any(
         kind.__name__.endswith("MemoryStore") for kind in kinds
     )
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+class StoredRows(RowArray):
+    """Rows of an array with shape, dtype and slices: Zarr, xarray, or a class of the user's."""
+
+    def __init__(
+        self,
+        array: Any,
+        *,
+        granularity: int = 1,
+        name: str | None = None,
+        in_process: bool = False,
+    ) -> None:
+        self.array = array
+        self.shape = tuple(int(length) for length in array.shape)
+        self.dtype = np.dtype(array.dtype)
+        if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
+            self.dtype = array[:0].dtype
+        self.granularity, self.name = max(1, granularity), name
+        self.in_process = in_process
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        def what() -> str:
+            where = "" if self.name is None else f" of {self.name!r}"
+            damaged = damaged_chunk(self.array, rows.start, rows.stop)
+            return f"{damaged}rows {rows.start} to {rows.stop}{where}"
+
+        return read_clearly(what, lambda: np.asarray(without_mask(self.array[rows])))
+
+
+def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
+    """Return the rows of a Zarr array, kept together as chunks or shards are."""
+    granularity = 1
+    if array.ndim:
+        inner, outer = array.chunks, array.shards or array.chunks
+        whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
+        granularity = int((outer if whole else inner)[0])
+    array = checked(array, missing_chunks)
+    name, in_process = store_name(array.store_path), is_in_process(array)
+    return StoredRows(array, granularity=granularity, name=name, in_process=in_process)
 
 
 # --- arrays inside of Dask and xarray ------------------------------------------------------
