@@ -18,6 +18,7 @@ import numpy as np
 from daskcoreset.core.block import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
     as_int,
@@ -482,21 +483,13 @@ def _check_unknown(opened: OpenedData, chunks: int | Literal["auto"]) -> None:
         )
     n_blocks = opened.X.numblocks[0]
     for name, array in opened.parts.items():
-        if not isinstance(array, RowArray):
-            if array.numblocks[0] != n_blocks:
-                raise InvalidInputError(
-                    f"{name} has {array.numblocks[0]} blocks but X has {n_blocks}, of unknown "
-                    "sizes",
-                    argument=name,
-                    remedy="give both the same partitions",
-                )
-            continue
-        raise InvalidInputError(
-            f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired with "
-            "its rows",
-            argument="X",
-            remedy=f"{remedy}, or pass {name} as a Dask collection with the same partitions",
-        )
+        if isinstance(array, RowArray) or array.numblocks[0] != n_blocks:
+            raise InvalidInputError(
+                f"X has {counted(n_blocks, 'block')} of unknown chunk sizes, which cannot be "
+                f"paired with the rows of {name}",
+                argument="X",
+                remedy=f"{remedy}, or pass {name} as a Dask collection with the same partitions",
+            )
 
 
 def _memory_bytes(parts: Iterable[Any]) -> int:

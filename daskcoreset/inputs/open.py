@@ -725,28 +725,16 @@ def _open_dask(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
 # --- checks ------------------------------------------------------------------------------
 
 
-# A column of a file, or an array of a group, is converted where it is stored alone.
-_NAME_ANOTHER = "name another column or array, or convert it where it is stored"
-
-
-def _converting(name: str) -> str:
-    drop = ", or drop the columns that are not numbers" if name == "X" else ""
-    return f"convert it, for example with {name}.astype('float32'){drop}"
-
-
 def _check_part(part: Any, name: str, *, named: bool) -> None:
     shape, dtype = tuple(part.shape), np.dtype(part.dtype)
-    if name == "X" and len(shape) != 2:
+    if len(shape) != (2 if name == "X" else 1):
+        number, example = "2 dimensions", "one row per sample, for example X.reshape(len(X), -1)"
+        if name != "X":
+            number, example = "1 dimension", f"a vector, for example {name}.ravel()"
         raise InvalidInputError(
-            f"X must have 2 dimensions, found shape {shape}",
-            argument="X",
-            remedy="pass one row per sample, for example X.reshape(len(X), -1)",
-        )
-    if name != "X" and len(shape) != 1:
-        raise InvalidInputError(
-            f"{name} must have 1 dimension, found shape {shape}",
+            f"{name} must have {number}, found shape {shape}",
             argument=name,
-            remedy=f"pass a vector, for example {name}.ravel()",
+            remedy=f"pass {example}",
         )
     if name != "X" and is_sparse(part):
         raise InvalidTypeError(
@@ -754,17 +742,15 @@ def _check_part(part: Any, name: str, *, named: bool) -> None:
             argument=name,
             remedy=f"pass a dense vector, for example {name}.toarray().ravel()",
         )
-    if name == "y" and dtype.kind not in "biufUSOT":
+    what, example, fits = "real numbers", f"{name}.astype('float32')", is_real(dtype)
+    if name == "y":
+        what, example, fits = "numbers or text", "y.astype(str)", dtype.kind in "biufUSOT"
+    if not fits:
+        remedy = f"convert it, for example with {example}"
+        if named:  # a column of a file, or an array of a group
+            remedy = "name another column or array, or convert it where it is stored"
         raise InvalidTypeError(
-            f"y must hold numbers or text, found dtype {dtype}",
-            argument="y",
-            remedy=_NAME_ANOTHER if named else "convert it, for example with y.astype(str)",
-        )
-    if name != "y" and not is_real(dtype):
-        raise InvalidTypeError(
-            f"{name} must hold real numbers, found dtype {dtype}",
-            argument=name,
-            remedy=_NAME_ANOTHER if named else _converting(name),
+            f"{name} must hold {what}, found dtype {dtype}", argument=name, remedy=remedy
         )
 
 
