@@ -22,7 +22,7 @@ from daskcoreset.constructions.tree.job import (
     TreeJob,
     check_inner_size,
 )
-from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
+from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -563,8 +563,8 @@ def _merged(
         reducer = resolve_reducer(method, n_clusters=n_clusters)
     else:
         reducer = resolve_reducer(construction_for(method, n_clusters), draw.sampling)
-    rows = _default_rows(reducer, n_clusters) if size is None else size
-    _check_size(rows, getattr(reducer, "construction", reducer))
+    rows = _default_rows(method_of(reducer), n_clusters) if size is None else size
+    _check_size(rows, method_of(reducer))
     inner_size = INNER_FACTOR * rows if draw.inner_size is None else draw.inner_size
     check_inner_size(inner_size, rows)
     settings = Settings(reducer, int(rows), int(inner_size), seed, n_clusters)

@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
-from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
+from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
 from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_complete, warn_few
@@ -73,6 +73,11 @@ class Settings:
     save_every: int | None = None
 
     @property
+    def method(self) -> Any:
+        """What has the name, the parameters and the checks of the method."""
+        return method_of(self.reducer)
+
+    @property
     def sampling(self) -> str | None:
         """How the reducer draws. None if it says nothing."""
         return getattr(self.reducer, "sampling", None)
@@ -106,10 +111,10 @@ class Settings:
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
         """Check, before any pass, that the method can use the data and nodes of this size."""
-        reducer = self.reducer
-        if reducer.needs_labels:
-            blocks.require_labels(reducer.name)
-        blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
+        method = self.method
+        if method.needs_labels:
+            blocks.require_labels(method.name)
+        blocks.refuse(method.name, method.too_much(node_rows, blocks.schema.n_features))
 
     @property
     def most_rows(self) -> int:
@@ -167,7 +172,7 @@ class Settings:
         }
         return make_coreset(
             points,
-            self.reducer,
+            self.method,
             data,
             self.size,
             arguments | facts,
@@ -310,7 +315,7 @@ def valid_points(
     """Return the rows of a block with their numbers in it, or the first invalid row."""
     del broadcast
     block = rows.valid_block
-    invalid = reducer.find_invalid_row(block)
+    invalid: InvalidRow | None = method_of(reducer).find_invalid_row(block)
     if invalid is not None:
         return invalid
     positions = np.arange(len(block)) if block.rows is None else block.rows

@@ -22,7 +22,6 @@ from daskcoreset.constructions.tree.place import (
     Place,
     Root,
     digest_of,
-    group_files,
     object_name,
     page_files,
     version_of,
@@ -230,18 +229,8 @@ class Manifest:
             Either is so.
         """
         key, place = self.nodes[name], self.place
-
-        def only_part(state: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
-            if state["name"] != key or len(parts) != 1:
-                raise StoreError(
-                    f"{place.where(key)}: holds the node of another tree",
-                    remedy="restore the tree from a copy",
-                )
-            return parts[0]
-
         try:
-            contents = place.read_group(key, _NODE)
-            return persistence.state_from(contents, place.where(key), only_part)
+            state, parts = persistence.read_state(place, key, _NODE)
         except StoreError as error:
             now = place.find()
             if now is None or self.main in now.history:
@@ -249,6 +238,12 @@ class Manifest:
             raise StoreError(
                 f"{place.name}: the tree has changed since it was opened", remedy="open it again"
             ) from error
+        if state != {"name": key} or len(parts) != 1:
+            raise StoreError(
+                f"{place.where(key)}: holds the node of another tree",
+                remedy="restore the tree from a copy",
+            )
+        return parts[0]
 
     def verify(self) -> None:
         """Read every node, and check its digest."""
@@ -290,7 +285,7 @@ class Manifest:
         objects: dict[str, Files] = {}
         for name, points in new.items():
             state = {"name": nodes[name]}
-            objects[nodes[name]] = group_files(persistence.state_contents(_NODE, state, [points]))
+            objects[nodes[name]] = persistence.state_files(_NODE, state, [points])
         after = replace(changed, version=version, nodes=nodes, pages={})
         return after._with_pages(self.pages, objects), objects  # noqa: SLF001 - its own class
 

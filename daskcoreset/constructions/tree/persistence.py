@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,24 +16,28 @@ from daskcoreset.constructions.tree.job import (
     concatenate_parts,
     with_canonical_labels,
 )
-from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
+from daskcoreset.constructions.tree.place import Files, Place, group_files
+from daskcoreset.constructions.tree.reducer import (
+    Reducer,
+    SensitivityReducer,
+    method_of,
+    resolve_reducer,
+)
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
-from daskcoreset.core.typing import AnyArray, Metric
+from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import columns_error
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
 from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 
-T = TypeVar("T")
-
 
 def settings_values(settings: Settings) -> dict[str, Any]:
     """Return what is written of the settings of a stream or tree, as plain JSON values."""
-    reducer = settings.reducer
-    return {**settings.values, "method": reducer.name, "parameters": _parameters(reducer)}
+    name, parameters = _named(settings.reducer)
+    return {**settings.values, "method": name, "parameters": parameters}
 
 
 def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings:
@@ -50,23 +54,23 @@ def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: stored[name] for name in names}
         made_with = (stored["method"], stored["parameters"])
-    return Settings(_reducer_of(path, *made_with, stored, method), **values)
+    return Settings(_reducer_of(path, made_with, stored, method), **values)
 
 
-def _reducer_of(path: str, name: str, parameters: Any, stored: Any, method: Any) -> Reducer:
+def _reducer_of(path: str, made_with: tuple[str, Any], stored: Any, method: Any) -> Reducer:
     """Return the reducer of a method that is passed, or of the one that is stored."""
     reducer: Reducer | None = None
-    problem = "cannot be made from what is stored"
+    (name, parameters), problem = made_with, "cannot be made from what is stored"
     if method is not None:
         n_clusters = stored["n_clusters"] if isinstance(method, str) else None
         reducer = resolve_reducer(method, stored["sampling"] or "systematic", n_clusters)
-        problem = f"is {reducer.name!r} with {_parameters(reducer)}"
+        problem = "is {!r} with {}".format(*_named(reducer))
     elif name not in CONSTRUCTIONS:
         problem = "is your own, which is not stored"
     else:
         with suppress(CoresetError, TypeError, ValueError, AttributeError):
             reducer = SensitivityReducer(CONSTRUCTIONS[name](**parameters), stored["sampling"])
-    if reducer is None or (reducer.name, _parameters(reducer)) != (name, parameters):
+    if reducer is None or _named(reducer) != made_with:
         raise InvalidInputError(
             f"method {problem}, and {path} was made with {name!r} and {parameters}",
             argument="method",
@@ -75,9 +79,11 @@ def _reducer_of(path: str, name: str, parameters: Any, stored: Any, method: Any)
     return reducer
 
 
-def _parameters(reducer: Reducer) -> Any:
-    # As they come back from a store: tuples have become lists.
-    return json.loads(json.dumps(thaw(freeze(reducer.parameters(), "parameters"))))
+def _named(reducer: Reducer) -> tuple[str, Any]:
+    """Return name and parameters of a method as they come back: tuples have become lists."""
+    method = method_of(reducer)
+    parameters = thaw(freeze(method.parameters(), "parameters"))
+    return method.name, json.loads(json.dumps(parameters))
 
 
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
@@ -227,42 +233,32 @@ class RowSchema:
         return replace(points, points=rows, labels=labels), schema
 
 
-def state_contents(
-    kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
-) -> GroupContents:
-    """Return plain JSON values and weighted rows as the contents of a Zarr group."""
+def state_files(kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()) -> Files:
+    """Return the files of a Zarr group of plain JSON values and weighted rows."""
     union = with_canonical_labels(concatenate_parts(parts)) if parts else None
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    return GroupContents(arrays, dims, attributes, kind).checked()
+    return group_files(GroupContents(arrays, dims, attributes, kind).checked())
 
 
-def state_from(
-    contents: GroupContents,
-    path: str,
-    build: Callable[[dict[str, Any], list[WeightedPoints]], T],
-) -> T:
-    """Return ``build(state, parts)`` of contents that `state_contents` made.
+def read_state(place: Place, name: str, kind: str) -> tuple[dict[str, Any], list[WeightedPoints]]:
+    """Return the JSON values and the rows of an object that has the files of `state_files`.
 
     Raises
     ------
     StoreError
-        They are not consistent.
+        It is missing, damaged, or not consistent.
     """
-    with refuse_inconsistent(f"{path}: not consistent"):
-        attributes: Mapping[str, Any] = contents.attributes
-        return build(attributes["state"], _parts(contents.arrays, attributes))
-
-
-def _parts(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> list[WeightedPoints]:
-    lengths = attributes["lengths"]
-    if not lengths:
-        return []
-    union = from_arrays(arrays, attributes)
-    if sum(lengths) != len(union):
-        raise ValueError(f"{len(union)} rows instead of {sum(lengths)}")
-    stops = np.cumsum(lengths).tolist()
-    return [
-        union.take(slice(stop - length, stop)) for length, stop in zip(lengths, stops, strict=True)
-    ]
+    contents = place.read_group(name, kind)
+    attributes: Mapping[str, Any] = contents.attributes
+    with refuse_inconsistent(f"{place.where(name)}: not consistent"):
+        state, lengths = attributes["state"], attributes["lengths"]
+        if not lengths:
+            return state, []
+        union = from_arrays(contents.arrays, attributes)
+        if sum(lengths) != len(union):
+            raise ValueError(f"{len(union)} rows instead of {sum(lengths)}")
+        stops = np.cumsum(lengths).tolist()
+        bounds = zip(lengths, stops, strict=True)
+        return state, [union.take(slice(stop - length, stop)) for length, stop in bounds]

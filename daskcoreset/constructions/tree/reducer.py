@@ -198,38 +198,6 @@ class SensitivityReducer(Reducer):
     def __post_init__(self) -> None:
         check_choice("sampling", self.sampling, "systematic", "multinomial")
 
-    @property
-    def name(self) -> str:
-        """Name of the construction."""
-        return self.construction.name
-
-    @property
-    def citation(self) -> str:
-        """Source of the construction."""
-        return self.construction.citation
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether the construction needs labels."""
-        return self.construction.needs_labels
-
-    @property
-    def objective(self) -> Objective[Any]:
-        """The cost that the construction is made for."""
-        return self.construction.objective
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the construction."""
-        return self.construction.parameters()
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row that the construction cannot use."""
-        return self.construction.find_invalid_row(block)
-
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why the construction takes too much for nodes of this size."""
-        return self.construction.too_much(n_rows, n_features)
-
     def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw `size` rows in proportion to their scores."""
         return self._reduced(points, size, rng, MIN_ORDERED)
@@ -290,7 +258,7 @@ class SensitivityReducer(Reducer):
 
     def _scores(self, rows: Block, summary: Any) -> FloatArray:
         scores: FloatArray = self.construction.row_scores(rows, summary)
-        check_total_scores(scores.sum(), self.name)
+        check_total_scores(scores.sum(), self.construction.name)
         return scores
 
     def _drawn(  # noqa: PLR0917 - all of them are always given
@@ -322,6 +290,11 @@ def _with_weight(points: WeightedPoints) -> WeightedPoints:
 def as_block(points: WeightedPoints) -> Block:
     """Return weighted rows as a block, its rows numbered by their positions."""
     return Block(points.points, points.weights, points.labels, np.arange(len(points)))
+
+
+def method_of(reducer: Reducer) -> Any:
+    """Return what has the name, the parameters and the checks of a method."""
+    return reducer.construction if isinstance(reducer, SensitivityReducer) else reducer
 
 
 def resolve_reducer(

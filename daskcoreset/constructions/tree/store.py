@@ -249,7 +249,7 @@ class CoresetTree:
         settings, manifest = self._settings, self._kept.last_known.manifest
         leaves = counted(len(manifest.leaves), "leaf", "leaves")
         return (
-            f"{type(self).__name__}({settings.reducer.name}: {leaves}, "
+            f"{type(self).__name__}({settings.method.name}: {leaves}, "
             f"size {settings.size:,}, seed {short_seed(settings.seed)}, version {manifest.version})"
         )
 
@@ -723,7 +723,39 @@ class CoresetTree:
         StoreError
             If the tree has changed since it was opened and nodes are gone, or if it is damaged.
         """
-        return _coreset_of(self._settings, self._manifest, leaves, normalize=normalize)
+        settings, manifest = self._settings, self._manifest
+        table, flags = manifest.leaves, manifest.leaves.select(leaves)
+        if manifest.top is None or manifest.schema is None:
+            raise no_leaves()
+        chosen = [
+            (leaf, start)
+            for leaf, start, flag in zip(table, table.offsets, flags, strict=True)
+            if flag
+        ]
+        if not any(leaf.rows for leaf, _ in chosen):
+            raise InvalidInputError(
+                "leaves has no rows", argument="leaves", remedy="pass a window with rows"
+            )
+        # Nodes near the root have few or many leaves.
+        parts = finer(cover(manifest.top, flags))
+        # By the names of the parts, which stand for the leaves below them.
+        points, described = settings.last_reduction(
+            [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
+        )
+        points = replace(points, indices=_count_rows(table, points.indices))
+        facts = {
+            **described,
+            "strategy": "store",
+            "version": manifest.version,
+            "levels": manifest.depth,
+            "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
+        }
+        n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
+        n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
+        weight = float(sum(leaf.weight for leaf, _ in chosen))
+        place, schema = str(manifest.place.path), manifest.schema
+        data = DataFacts(n, n_dropped, weight, place, schema.columns, schema.metric, schema.keys)
+        return settings.make_coreset(points, data, facts, normalize=normalize)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return leaf and row number of rows of a coreset of this tree.
@@ -757,52 +789,6 @@ class CoresetTree:
             If a node is damaged, missing or of another tree, with its name.
         """
         self._manifest.verify()
-
-
-def _coreset_of(
-    settings: Settings, manifest: Manifest, window: Any, *, normalize: bool | None
-) -> Coreset:
-    """Return a coreset of the leaves of a window, see `CoresetTree.coreset`.
-
-    Raises
-    ------
-    InvalidInputError
-        The tree is empty, a name is unknown, or the leaves have no rows.
-    StoreError
-        A node is gone or damaged.
-    """
-    leaves = manifest.leaves
-    flags = leaves.select(window)
-    if manifest.top is None:
-        raise no_leaves()
-    parts = cover(manifest.top, flags)
-    if not any(leaf.rows for leaf, flag in zip(leaves, flags, strict=True) if flag):
-        raise InvalidInputError(
-            "leaves has no rows", argument="leaves", remedy="pass a window with rows"
-        )
-    parts = finer(parts)  # nodes near the root have few or many leaves
-    # By the names of the parts, which stand for the leaves below them.
-    points, described = settings.last_reduction(
-        [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
-    )
-    points = replace(points, indices=_count_rows(leaves, points.indices))
-    all_leaves = zip(leaves, leaves.offsets, flags, strict=True)
-    chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
-    facts = {
-        **described,
-        "strategy": "store",
-        "version": manifest.version,
-        "levels": manifest.depth,
-        "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
-    }
-    n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
-    n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
-    weight = float(sum(leaf.weight for leaf, _ in chosen))
-    schema = manifest.schema
-    assert schema is not None  # noqa: S101 - there are rows
-    place = str(manifest.place.path)
-    data = DataFacts(n, n_dropped, weight, place, schema.columns, schema.metric, schema.keys)
-    return settings.make_coreset(points, data, facts, normalize=normalize)
 
 
 def _count_rows(leaves: LeafTable, stored: IndexArray) -> IndexArray:

@@ -46,7 +46,6 @@ from daskcoreset.constructions.tree.place import (
     Place,
     Root,
     digest_of,
-    group_files,
     object_name,
     place_at,
 )
@@ -63,6 +62,7 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, Rows
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.storage.group import refuse_inconsistent
 from daskcoreset.storage.locations import Location
 
 _LAYOUT = ("coreset-stream", "states")
@@ -224,7 +224,7 @@ class StreamState:
         values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else self.schema.to_json()
         state = {**values, "levels": self.levels, "form": schema}
-        return group_files(persistence.state_contents(_STATE, state, self.parts))
+        return persistence.state_files(_STATE, state, self.parts)
 
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
@@ -389,14 +389,14 @@ class CoresetStream:
     def __repr__(self) -> str:
         settings, state = self._settings, self._kept.last_known.state
         return (
-            f"{type(self).__name__}({settings.reducer.name}: {state.n_rows:,} rows seen, "
+            f"{type(self).__name__}({settings.method.name}: {state.n_rows:,} rows seen, "
             f"{state.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
         )
 
     def _repr_html_(self) -> str:
         settings, state = self._settings, self._kept.last_known.state
         facts = {
-            "method": settings.reducer.name,
+            "method": settings.method.name,
             "rows seen": f"{state.n_rows:,}",
             "rows left out": f"{state.n_dropped:,}",
             "total weight": f"{state.total_weight:.6g}",
@@ -663,8 +663,9 @@ class CoresetStream:
         def read(root: Root) -> tuple[Settings, Standing]:
             name = root.history[-1]
             settings = persistence.settings_from(root.settings, place.name, method)
-            contents = place.read_group(name, _STATE)
-            state = persistence.state_from(contents, place.where(name), StreamState.read)
+            values, parts = persistence.read_state(place, name, _STATE)
+            with refuse_inconsistent(f"{place.where(name)}: not consistent"):
+                state = StreamState.read(values, parts)
             return settings, Standing(state, 0, (place, root))
 
         loaded = cls.__new__(cls)

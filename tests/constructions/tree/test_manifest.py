@@ -10,7 +10,7 @@ import numpy as np
 import pytest  # noqa: TC002 - of a fixture
 
 from daskcoreset.constructions.draws import MergeReduce
-from daskcoreset.constructions.tree import manifest as manifests
+from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Asked
 from daskcoreset.constructions.tree.leaves import Leaf, LeafTable
 from daskcoreset.constructions.tree.manifest import Manifest
@@ -52,7 +52,7 @@ def test_append__writes_few_objects_and_little_manifest(
 ) -> None:
     """At ten thousand leaves: objects, and bytes of manifest, of some appends."""
     node = {"zarr.json": b""}  # nodes are neither made nor written here
-    monkeypatch.setattr(manifests, "group_files", lambda _: node)
+    monkeypatch.setattr(persistence, "state_files", lambda *_: node)
     monkeypatch.setattr(Manifest, "read_node", lambda *_: ONE)
     monkeypatch.setattr(type(SETTINGS), "reduce", lambda *_: ONE)
     monkeypatch.setattr(DiskFolder, "put", lambda *_: None)
