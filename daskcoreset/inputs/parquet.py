@@ -7,9 +7,9 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import (
-    CoresetError,
     InvalidInputError,
     InvalidTypeError,
     StoreError,
@@ -60,32 +59,14 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _FOOTERS_AT_A_TIME = 16
 
 
-class Piece(ABC):
-    """Rows of a table that are stored together, or some of them. Picklable.
-
-    Attributes
-    ----------
-    rows : int
-    """
-
-    rows: int
-
-    @abstractmethod
-    def cut(self, first: int, last: int) -> Piece:
-        """Return some of the rows."""
-
-    @abstractmethod
-    def read(self, columns: Sequence[str]) -> Any:
-        """Read some columns as an Arrow table. It lacks those that only other pieces have."""
-
-
 @dataclass(frozen=True, eq=False)
 class ArrowRows(RowArray):
     """Some columns of a table as a matrix, or one as a vector.
 
     Attributes
     ----------
-    parts : sequence of Piece
+    parts : sequence of _InMemory or _RowGroup
+        Rows that are stored together, or some of them.
     places : tuple of (str, int or None)
         The column of each feature, and the position in its vectors.
     widths : dict of str to int
@@ -96,7 +77,7 @@ class ArrowRows(RowArray):
         Number of the first row in the table, for errors.
     """
 
-    parts: Sequence[Piece]
+    parts: Sequence[_InMemory | _RowGroup]
     places: tuple[tuple[str, int | None], ...]
     widths: Mapping[str, int]
     dtype: np.dtype[Any]
@@ -129,17 +110,16 @@ class ArrowRows(RowArray):
         return replace(self, parts=parts, first_row=self.first_row + start)
 
     def __getitem__(self, rows: slice) -> AnyArray:
-        first_row, found = (
-            self.first_row + rows.start,
-            [np.empty((0, len(self.places)), self.dtype)],
-        )
-        for part in self.cut(rows.start, rows.stop).parts:
-            found.append(self._read(part, first_row))
+        own = self.cut(rows.start, rows.stop)
+        blocks = [np.empty((0, len(self.places)), self.dtype)]
+        first_row = own.first_row
+        for part in own.parts:
+            blocks.append(self._read(part, first_row))
             first_row += part.rows
-        block: AnyArray = stacked(found[1:] or found)
+        block: AnyArray = stacked(blocks[1:] or blocks)
         return block[:, 0] if self.flat else block
 
-    def _read(self, part: Piece, first_row: int) -> AnyArray:
+    def _read(self, part: _InMemory | _RowGroup, first_row: int) -> AnyArray:
         of_column: dict[str, list[int]] = {}  # where the values of a column go
         for j, (name, _) in enumerate(self.places):
             of_column.setdefault(name, []).append(j)
@@ -159,45 +139,73 @@ class ArrowRows(RowArray):
 class ArrowTable(ABC):
     """Columns by name, in pieces that are read alone.
 
-    Attributes
+    Parameters
     ----------
     path : str
         Name in errors and the provenance.
-    names : list of str
+    schemas : dict of str to sequence of pyarrow.Field
+        Columns, by the name of the file.
+    pieces : list
+        `_InMemory` or `_RowGroup` objects, in the order of the rows.
     index : set of str
         Columns that are an index of pandas or Dask, and features only if they are named.
-    types : dict of str to list
-        Arrow types that a column has in its pieces.
+
+    Attributes
+    ----------
+    names : list of str
+    types : dict of str to dict
+        Arrow types that a column has, with a file of each. Files with nulls alone tell none.
     elements : dict of str to tuple
         The column and the position of each feature that is an element of vectors.
-    differing : dict of str to str
-        Columns that some files lack, or that are numbers in some only, and what is said of them.
-    pieces : list
-        `Piece` objects, in the order of the rows.
     """
 
     in_memory = in_process = False
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.names: list[str] = []
-        self.index: set[str] = set()
-        self.types: dict[str, list[Any]] = {}
+    def __init__(
+        self,
+        path: str,
+        schemas: Mapping[str, Sequence[Any]],
+        pieces: Sequence[_InMemory | _RowGroup],
+        index: set[str],
+    ) -> None:
+        self.path, self.pieces, self.index = path, pieces, index
+        self.types: dict[str, dict[Any, str]] = {}
+        self._n_found: Counter[str] = Counter()
+        self._n_files = len(schemas)
+        for file, schema in schemas.items():
+            for field in schema:
+                self._n_found[field.name] += 1
+                known = self.types.setdefault(field.name, {})
+                if not _is_null(field.type):
+                    known.setdefault(field.type, file)
+        self.names = list(self.types)
         self.elements: dict[str, tuple[str, int]] = {}
-        self.differing: dict[str, str] = {}
-        self.pieces: list[Piece] = []
+        for name in self.names:
+            vectors = [_vector_of(kind) for kind in self.types[name]]
+            values = [vector[0] for vector in vectors if vector and _is_number(vector[0])]
+            if vectors and len(values) == len(vectors):
+                width = (vectors[0] and vectors[0][1]) or self.first_length(name)
+                for i, element in enumerate(element_names(name, width)):
+                    self.elements[element] = name, i
+                    self.types[element] = dict.fromkeys(values, path)
 
     def check_types(self, columns: Iterable[str]) -> None:
         """Check that columns are alike in all pieces."""
         for name in columns:
             stored, _ = self.elements.get(name, (name, 0))
-            if stored in self.differing:
-                raise InvalidInputError(
-                    f"X has files with different {self.differing[stored]}",
-                    argument="X",
-                    remedy="pass files of one schema, or choose columns that all of them have, "
-                    "by open_rows(X, columns=[...])",
-                )
+            kinds = self.types[stored]
+            problem, remedy = None, "pass files of one schema, or choose columns that all of them "
+            remedy += "have, by open_rows(X, columns=[...])"
+            if self._n_found[stored] > self._n_files:
+                problem, remedy = f"more than one column named {stored!r}", "rename the duplicates"
+            elif self._n_found[stored] < self._n_files:
+                some = [one for one in self.names if self._n_found[one] < self._n_files]
+                problem = f"files with different columns: some lack {some}"
+            elif len({_is_number(kind) for kind in kinds}) > 1:
+                found = " and ".join(f"{kind} in {file!r}" for kind, file in kinds.items())
+                problem = f"files with different types: column {stored!r} is {found}"
+            if problem is not None:
+                raise InvalidInputError(f"X has {problem}", argument="X", remedy=remedy)
 
     @abstractmethod
     def has_nulls(self, name: str) -> bool:
@@ -224,23 +232,13 @@ class ArrowTable(ABC):
             of_column.setdefault(name, []).append(element)
         return [one for name in columns for one in of_column.get(name, [name])]
 
-    def add_vectors(self) -> None:
-        """Find the columns of vectors; of lists whose type tells no length the first one does."""
-        for name in self.names:
-            lists = [_vector_of(kind) for kind in self.types[name] if not _is_null(kind)]
-            known = [one for one in lists if one is not None]
-            if not lists or len(known) < len(lists) or not all(_is_number(one[0]) for one in known):
-                continue
-            size = known[0][1] or self.first_length(name)
-            for i, element in enumerate(element_names(name, size)):
-                self.elements[element] = name, i
-                self.types[element] = [one[0] for one in known]
-
     def table(self, columns: Sequence[str]) -> ArrowRows:
         """Return some columns as the matrix X."""
         self.check_types(columns)
         plain = {name: _plain_dtype(self.types[name]) for name in columns}
-        others = {name: self.types[name][0] for name in columns if plain[name] == OBJECT}
+        others = {
+            name: next(iter(self.types[name]), "null") for name in columns if plain[name] == OBJECT
+        }
         check_numeric(others, columns)
         # A null of any column becomes NaN, which only a floating dtype can hold.
         return self._rows(columns, common_dtype([np.float32, *plain.values()]), flat=False)
@@ -478,13 +476,11 @@ def _check_exact(name: str, column: Any, start: int | None) -> None:
         raise problem.error_at("") if start is None else problem.error(start)
 
 
-def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
+def _plain_dtype(kinds: Collection[Any]) -> np.dtype[Any]:
     """Return the dtype that holds the types that one column has in all files."""
-    # A file may have nothing but nulls in a column, whose type it does not tell then.
-    known = [kind for kind in kinds if not _is_null(kind)]
-    if known and all(map(_is_number, known)):
+    if kinds and all(map(_is_number, kinds)):
         return common_dtype(
-            np.float64 if _is_decimal(kind) else kind.to_pandas_dtype() for kind in known
+            np.float64 if _is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds
         )
     return OBJECT
 
@@ -515,27 +511,17 @@ def _is_decimal(kind: Any) -> bool:
     return bool(pt.is_decimal(kind))
 
 
-def _check_names(names: Sequence[str], where: str) -> None:
-    """Check that every column has a unique name, by which it is read."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(
-            f"{where} has more than one column of each of the names {twice}",
-            remedy="rename the duplicates",
-        )
-
-
 # --- tables in memory --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _InMemory(Piece):
+class _InMemory:
     """A table, or some rows of one, in memory."""
 
     arrow: Any
 
     @property
-    def rows(self) -> int:  # type: ignore[override] # known from the table
+    def rows(self) -> int:
         return int(self.arrow.num_rows)
 
     def cut(self, first: int, last: int) -> _InMemory:
@@ -567,13 +553,8 @@ class _MemoryTable(ArrowTable):
     in_memory = True
 
     def __init__(self, arrow: Any) -> None:
-        super().__init__("")
-        _check_names(arrow.schema.names, "X")
-        self.arrow, self.pieces = arrow, [_InMemory(arrow)]
-        self.names = list(arrow.schema.names)
-        self.index = index_names(arrow.schema)
-        self.types = {field.name: [field.type] for field in arrow.schema}
-        self.add_vectors()
+        self.arrow = arrow
+        super().__init__("", {"X": arrow.schema}, [_InMemory(arrow)], index_names(arrow.schema))
 
     def has_nulls(self, name: str) -> bool:
         return name in self.names and self.arrow[name].null_count > 0
@@ -635,7 +616,7 @@ class _File:
         Without secrets.
     footer : str
         Digest of its footer.
-    keys : mapping of str to object
+    keys : mapping of str to pyarrow.Scalar
         Columns that are one value in the whole file: those of the names of its folders.
     """
 
@@ -647,7 +628,7 @@ class _File:
 
 
 @dataclass(frozen=True, eq=False)
-class _RowGroup(Piece):
+class _RowGroup:
     """Rows `first` to `last` of a row group."""
 
     file: _File
@@ -656,7 +637,7 @@ class _RowGroup(Piece):
     last: int
 
     @property
-    def rows(self) -> int:  # type: ignore[override] # known from its ends
+    def rows(self) -> int:
         return self.last - self.first
 
     def cut(self, first: int, last: int) -> _RowGroup:
@@ -670,13 +651,13 @@ class _RowGroup(Piece):
         table = read_clearly(lambda: what, lambda: self._read(columns), file.path)
         table = table.slice(self.first, self.rows)
         for name in [name for name in columns if name in file.keys]:
-            table = table.append_column(name, pa.repeat(pa.scalar(file.keys[name]), self.rows))
+            table = table.append_column(name, pa.repeat(file.keys[name], self.rows))
         return table
 
     def _read(self, columns: Sequence[str]) -> Any:
         file, arrow = self.file, _file_format(page_checksum_verification=True)
         whole = arrow.make_fragment(file.path, filesystem=file.filesystem)
-        if _footer_of(whole, file.name) != file.footer:
+        if _footer_of(whole) != file.footer:
             raise StoreError(
                 f"{file.name!r} on {here()} differs from the file that was opened, "
                 "in columns, types, rows or values",
@@ -695,7 +676,7 @@ class ParquetFiles(ArrowTable):
 
     Parameters
     ----------
-    source : pyarrow.dataset.Dataset, str, Place, or sequence of Place
+    source : pyarrow.dataset.Dataset, Place, or sequence of Place
         A data set of Parquet files; or files and folders, whose Parquet files are read in the
         natural order of their names: ``part.10.parquet`` after ``part.9.parquet``, as Dask reads
         what it writes. The names of folders such as ``year=2024`` are columns.
@@ -707,23 +688,20 @@ class ParquetFiles(ArrowTable):
         import pyarrow as pa
         import pyarrow.dataset as ds
 
-        roots = [Place(source)] if isinstance(source, str) else source
-        roots = [roots] if isinstance(roots, Place) else roots
-        self._root: Place | None = None
-        if not isinstance(roots, ds.Dataset):
-            self._root = roots[0]
-            files = [file for root in roots for file in parquet_files(root)]
+        path, root = "", None
+        if not isinstance(source, ds.Dataset):
+            roots = [source] if isinstance(source, Place) else source
+            path, root = shortened([one.name for one in roots]), roots[0]
+            files = [file for one in roots for file in parquet_files(one)]
             if not files:
                 raise InvalidInputError(
-                    f"X names no Parquet file: {roots[0].name!r}",
+                    f"X names no Parquet file: {root.name!r}",
                     argument="X",
                     remedy="check the path",
                 )
-            with clear_errors("X", files[0].name, "a Parquet file"), _plain_only(files[0].name):
-                source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
-        super().__init__(shortened([root.name for root in roots]) if self._root else "")
-        self.in_process = self._root is not None and self._root.in_process
-
+            with clear_errors("X", files[0].name, "a Parquet file"):
+                source = _dataset_of(files, base or (root if len(roots) == 1 else None))
+            self.in_process = root.in_process
         fragments = list(source.get_fragments())
         if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
             raise InvalidInputError(
@@ -733,31 +711,24 @@ class ParquetFiles(ArrowTable):
                 remedy="write it as Parquet, or pass the table, X.to_table()",
             )
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
-            opened = list(pool.map(partial(self._opened, source.schema), fragments))
+            opened = list(pool.map(partial(_opened, root, source.schema), fragments))
         # Writers guess the types of files without rows.
-        some = [one for one in opened if one[1].metadata.num_rows]
-        self._files = some or opened
+        self._files = [one for one in opened if one[1].metadata.num_rows] or opened
+        schemas: dict[str, list[Any]] = {}
+        index: set[str] = set()
+        pieces = []
         for file, fragment in self._files:
-            _check_names(fragment.physical_schema.names, repr(file.name))
-            self.index |= index_names(fragment.physical_schema)
-            of_keys = {
-                key: pa.float64() if value is None else source.schema.field(key).type
-                for key, value in file.keys.items()
-            }
-            types = {field.name: field.type for field in fragment.physical_schema}
-            self._add_columns(file.name, types | of_keys)
-            self.pieces += [
-                _RowGroup(file, group.id, 0, group.num_rows)
-                for group in fragment.row_groups
-                if group.num_rows
-            ]
-        self.names = list(self.types) or list(source.schema.names)
-        self.add_vectors()
+            keys = [pa.field(key, value.type) for key, value in file.keys.items()]
+            schemas[file.name] = [*fragment.physical_schema, *keys]
+            index |= index_names(fragment.physical_schema)
+            groups = [(group.id, group.num_rows) for group in fragment.row_groups]
+            pieces += [_RowGroup(file, i, 0, n_rows) for i, n_rows in groups if n_rows]
+        super().__init__(path, schemas, pieces, index)
 
     def has_nulls(self, name: str) -> bool:
         """Whether a column may hold nulls, as far as footers tell."""
         return any(
-            file.keys.get(name, name) is None or _may_hold_nulls(fragment, name)
+            not file.keys[name].is_valid if name in file.keys else _may_hold_nulls(fragment, name)
             for file, fragment in self._files
         )
 
@@ -773,45 +744,28 @@ class ParquetFiles(ArrowTable):
                     return length
         return 0
 
-    def _opened(self, schema: Any, fragment: Any) -> tuple[_File, Any]:
-        """Read the footer of a file."""
-        import pyarrow.dataset as ds
 
-        root = self._root
-        name = clean_url(fragment.path) if root is None else root.at(fragment.path).name
-        local = fragment.filesystem.type_name == "local"
-        # Workers may look for it from another folder.
-        path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
-        with clear_errors("X", name, "a Parquet file"):
-            whole = fragment
-            if root is None:  # a data set may know of some row groups only
-                whole = _file_format().make_fragment(path, fragment.filesystem)
-            footer = _footer_of(whole, name)
-            fragment.ensure_complete_metadata()
-        folders = ds.get_partition_keys(fragment.partition_expression)
-        keys = {
-            key: None if folders[key] == _NO_VALUE else folders[key]
-            for key in schema.names
-            if key in folders.keys() - {*fragment.physical_schema.names}
-        }
-        return _File(path, fragment.filesystem, name, footer, keys), fragment
+def _opened(root: Place | None, schema: Any, fragment: Any) -> tuple[_File, Any]:
+    """Read the footer of a file. Its name is below `root`, if that is known."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
 
-    def _add_columns(self, file: str, types: Mapping[str, Any]) -> None:
-        lacking = sorted(set(types) ^ set(self.types)) if self.types else []
-        for name in lacking:
-            self.differing.setdefault(
-                name, f"columns: {file!r} and those before it differ in {lacking}"
-            )
-        for name, kind in types.items():
-            before = self.types.setdefault(name, [])
-            known = [other for other in before if not _is_null(other)]
-            if known and not _is_null(kind) and _is_number(kind) != _is_number(known[0]):
-                self.differing.setdefault(
-                    name,
-                    f"types: column {name!r} of {file!r} is {kind}, and {known[0]} in those before "
-                    f"it",
-                )
-            before.append(kind)
+    name = clean_url(fragment.path) if root is None else root.at(fragment.path).name
+    local = fragment.filesystem.type_name == "local"
+    # Workers may look for it from another folder.
+    path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
+    with clear_errors("X", name, "a Parquet file"):
+        whole = fragment
+        if root is None:  # a data set may know of some row groups only
+            whole = _file_format().make_fragment(path, fragment.filesystem)
+        footer = _footer_of(whole)
+        fragment.ensure_complete_metadata()
+    keys = {
+        key: pa.scalar(None if value == _NO_VALUE else value, _of_values(schema.field(key).type))
+        for key, value in ds.get_partition_keys(fragment.partition_expression).items()
+        if key not in fragment.physical_schema.names
+    }
+    return _File(path, fragment.filesystem, name, footer, keys), fragment
 
 
 def _may_hold_nulls(fragment: Any, name: str) -> bool:
@@ -828,50 +782,22 @@ def _may_hold_nulls(fragment: Any, name: str) -> bool:
     return False
 
 
-class _EncryptedError(CoresetError):
-    """A file asks for keys."""
-
-
-# What pyarrow says of files whose keys are not described as it describes them.
-_OF_KEYS = ("No footer key", "encrypted metadata", "key material", "KeyMaterial")
-
-
-@contextmanager
-def _plain_only(name: str) -> Iterator[None]:
-    """Turn the question for keys of a file into an error that names it."""
-    try:
-        yield
-    except Exception as error:
-        asked = isinstance(error, _EncryptedError)
-        if not asked and not any(words in str(error) for words in _OF_KEYS):
-            raise
-        raise InvalidInputError(
-            f"X has encrypted columns, which are not supported: {name!r}",
-            argument="X",
-            remedy="pass a table that pyarrow reads with its keys, or a file that is not encrypted",
-        ) from None
-
-
 def _file_format(**options: Any) -> Any:
     """Return the format of Parquet files without keys.
 
-    A process crashes that writes a footer of encrypted columns. A file with such columns asks for
-    keys before anything else of it is read.
+    A process crashes that looks at the footer of encrypted columns. A file with such columns asks
+    for keys before anything else of it is read.
     """
     import pyarrow.dataset as ds
-
-    try:
-        import pyarrow.parquet.encryption as pe
-    except ImportError:  # pyarrow is built without encryption
-        scan = ds.ParquetFragmentScanOptions(**options)
-        return ds.ParquetFileFormat(default_fragment_scan_options=scan)
+    import pyarrow.parquet.encryption as pe
 
     class NoKeys(pe.KmsClient):  # type: ignore[misc] # of Cython
         def __init__(self, _connection: Any) -> None:
             super().__init__()
 
         def unwrap_key(self, _wrapped: Any, _identifier: str) -> bytes:
-            raise _EncryptedError
+            message = "it has encrypted columns, which are not supported"
+            raise ValueError(message)
 
     config = ds.ParquetDecryptionConfig(
         pe.CryptoFactory(NoKeys), pe.KmsConnectionConfig(), pe.DecryptionConfiguration()
@@ -880,7 +806,7 @@ def _file_format(**options: Any) -> Any:
     return ds.ParquetFileFormat(default_fragment_scan_options=scan)
 
 
-def _footer_of(fragment: Any, name: str) -> str:
+def _footer_of(fragment: Any) -> str:
     """Read the footer of a file, and return its digest.
 
     It tells columns, and rows, places, sizes and extremes of their chunks. A Parquet file is never
@@ -888,30 +814,26 @@ def _footer_of(fragment: Any, name: str) -> str:
     """
     import pyarrow as pa
 
-    with _plain_only(name):
-        fragment.ensure_complete_metadata()
+    fragment.ensure_complete_metadata()
     sink = pa.BufferOutputStream()
     fragment.metadata.write_metadata_file(sink)
     return hashlib.blake2b(sink.getvalue(), digest_size=8).hexdigest()
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
-    """Return the data set of some Parquet files, in this order. Nothing is read."""
+    """Return the data set of some Parquet files, in this order. One schema is read."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    dataset = partial(
-        ds.dataset,
-        [file.path for file in files],
-        format=_file_format(),
-        filesystem=files[0].filesystem if files else None,
-        partition_base_dir=None if root is None else root.path,
-    )
     try:
-        return dataset(partitioning="hive")
+        return ds.dataset(
+            [file.path for file in files],
+            format=_file_format(),
+            filesystem=files[0].filesystem,
+            partitioning="hive",
+            partition_base_dir=None if root is None else root.path,
+        )
     except pa.ArrowInvalid as error:
-        if "No non-null segments" in str(error):  # Arrow does not guess a type of no value
-            return dataset(partitioning=ds.HivePartitioning.discover(null_fallback=""))
         if "duplicate field names" not in str(error):
             raise
     raise InvalidInputError(
@@ -921,30 +843,21 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
 
 
 # What lies beside the files of tables whose current rows only their own reader knows.
-_TABLES = {
-    "_delta_log": ("a Delta table", "deltalake.DeltaTable(path).to_pyarrow_dataset()"),
-    ".hoodie": (
-        "a Hudi table",
-        "a table of hudi.HudiTableBuilder.from_base_uri(path).build().read_snapshot()",
-    ),
-    "metadata": (
-        "an Iceberg table",
-        "pyiceberg.table.StaticTable.from_metadata(path).scan().to_arrow()",
-    ),
-}
+_TABLES = ("_delta_log", ".hoodie", "metadata")
 
 
 def _check_no_table(place: Place, folder: str, files: Iterable[Place]) -> None:
     """Raise an error if some files below a folder are metadata of a table."""
     for file in files:
         parts = PurePosixPath(file.path[len(folder) :].lstrip("/")).parts[:-1]
-        for marker, (kind, reader) in _TABLES.items():
+        for marker in _TABLES:
             if marker in parts and (marker != "metadata" or ".metadata.json" in file.path):
                 raise InvalidInputError(
-                    f"X is in the folder of {kind}, whose files hold rows of all its versions: "
-                    f"{place.name!r}",
+                    "X is in the folder of a table (Delta table, Iceberg or Hudi), whose files "
+                    f"hold rows of all its versions: {place.name!r}",
                     argument="X",
-                    remedy=f"pass {reader}, or a list of the files of one version",
+                    remedy="pass deltalake.DeltaTable(path).to_pyarrow_dataset(), the table that "
+                    "pyiceberg or hudi reads, or a list of the files of one version",
                 )
 
 
