@@ -523,8 +523,8 @@ class CoresetTree:
         name : str, optional
             Name of the leaf. Default: `time`, or "leaf-" and a number.
         time : str, date, datetime or number, optional
-            Time of the leaf, for windows by date. Text is a date or time of ISO 8601, a month, or a
-            number. The times of a tree are all dates or all numbers.
+            Time of the leaf, for windows by date. Text is a number, or a date or time of ISO 8601.
+            The times of a tree are all dates or all numbers.
         on_invalid : {"raise", "drop"}, optional
             How to treat rows with NaN or infinity. Default: as the tree was created. Dropped rows
             are counted in the table, and in the provenance of coresets.

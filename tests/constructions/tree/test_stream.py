@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetStream
-from daskcoreset.core.errors import (
-    InvalidInputError,
-)
+from daskcoreset.core.errors import InvalidInputError
 
 N = 1500
 
@@ -27,16 +25,18 @@ def made(**options: Any) -> CoresetStream:
     return CoresetStream(**given_options)
 
 
-# --- bad input: nothing is lost, nothing counted ------------------------------------------
-
-
-NAN = data(200, 1)[0]
-NAN[150, 1] = np.nan
-
-
 def test_partial_fit__labels_that_come_late_and_narrow_rows() -> None:
     X, y, _ = data()
     with pytest.raises(InvalidInputError, match="y is given, and the rows before have none"):
         made().partial_fit(X).partial_fit(X, y)
     wide = made().partial_fit(X.astype(float)).partial_fit(X)  # float32 fits into float64
     assert wide.coreset().points.dtype == np.float64
+
+
+def test_stream__weights_that_overflow_together_are_refused() -> None:
+    stream = CoresetStream("uniform", size=10, random_state=0)
+    X = np.zeros((3, 2))
+    stream.partial_fit(X, sample_weight=np.full(3, 4e307))
+    stream.partial_fit(X, sample_weight=np.full(3, 4e307))
+    with pytest.raises(InvalidInputError, match="adds up to inf"):
+        stream.coreset()
