@@ -181,18 +181,17 @@ def _refuse_shrunk(manifest: Manifest, look: Look, removed: Sequence[str]) -> No
 
 
 class _Edit:
-    """Leaves that are to be added or changed."""
+    """Leaves that are to be added or changed, and the manifest that they go into."""
 
     def __init__(self, manifest: Manifest, leaves: dict[str, Leaf]) -> None:
         self.manifest, self.leaves = manifest, leaves
-        self.schema = manifest.schema
-        self.next_uid = manifest.next_uid
         self.made: dict[str, WeightedPoints] = {}
         self.held = self.rows = self.nbytes = 0
 
     def put(self, part: Part, read: LeafRows) -> None:
         """Add or change the leaf of a part."""
-        now, before = read.schema.dtype, self.schema and self.schema.dtype
+        schema, uid = self.manifest.schema, self.manifest.next_uid
+        now, before = read.schema.dtype, schema and schema.dtype
         if before not in (None, now):
             raise InvalidInputError(
                 f"X is {now}, and the rows before it are {before} (float16 and whole numbers that "
@@ -200,12 +199,11 @@ class _Edit:
                 argument="X",
                 remedy="write all parts of a source with one dtype, or follow it from another path",
             )
-        known = self.leaves.get(part.name)
-        leaf = known or Leaf(part.name, 0, part.time, 0.0, uid=self.next_uid)
-        self.next_uid += known is None
+        leaf = self.leaves.get(part.name) or Leaf(part.name, 0, part.time, 0.0, uid=uid)
         leaf = replace(leaf, fingerprint=part.fingerprint)
-        leaf, points, self.schema = stored_leaf(leaf, read, self.schema)
+        leaf, points, schema = stored_leaf(leaf, read, schema)
         self.leaves[part.name] = leaf
+        self.manifest = replace(self.manifest, schema=schema, next_uid=max(uid, leaf.uid + 1))
         self.rows, self.nbytes = self.rows + read.rows, self.nbytes + read.nbytes
         if leaf.node not in self.manifest.nodes:
             self.made[leaf.node] = points
@@ -216,14 +214,7 @@ class _Edit:
         leaves = LeafTable(self.leaves[name] for name in names if name in self.leaves)
         before = self.manifest
         if record != before.source or [*map(vars, leaves)] != [*map(vars, before.leaves)]:
-            changed = replace(
-                before,
-                leaves=leaves,
-                next_uid=self.next_uid,
-                schema=self.schema,
-                source=record,
-            )
-            self.manifest = commit(changed, self.made)
+            self.manifest = commit(replace(before, leaves=leaves, source=record), self.made)
         self.made, self.held = {}, 0
 
 
@@ -234,7 +225,7 @@ def _read(
 
     def read(part: Part) -> LeafRows:
         with _naming(part.name):
-            return read_leaf(part.data(), settings, part.name, edit.schema)
+            return read_leaf(part.data(), settings, part.name, edit.manifest.schema)
 
     n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
     with ThreadPoolExecutor(n_threads, "coreset-view") as pool:
