@@ -39,7 +39,7 @@ from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks
 from daskcoreset.inputs.cubes import Cube
-from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index
+from daskcoreset.inputs.dataframes import partition_to_numpy, without_index
 from daskcoreset.inputs.open import select_features, with_columns
 from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
 from daskcoreset.inputs.parquet import with_vectors
@@ -470,10 +470,7 @@ def lazy_series(
     from dask.dataframe.dispatch import make_meta
 
     meta = make_meta(frame)
-    declared = Declared.of(meta)
-    work = partial(
-        _of_partition, schema=blocks.schema, declared=declared, function=function, name=name
-    )
+    work = partial(_of_partition, schema=blocks.schema, declared=meta, function=function, name=name)
     meta = series_in_memory(meta, np.empty(0, dtype), name)
     return frame.map_partitions(work, meta=meta)
 
@@ -481,7 +478,7 @@ def lazy_series(
 def _of_partition(
     frame: Any,
     schema: BlockSchema,
-    declared: Declared,
+    declared: Any,
     function: Callable[[Block], Any],
     name: str,
 ) -> Any:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -163,8 +163,7 @@ def arrays_of_dask(
     meta = make_meta(frame)  # a frame without rows
     beside = beside or {}
     metas = {name: make_meta(part) for name, part in beside.items()}
-    columns = split_columns(meta, keys) | metas
-    declared = {name: Declared.of(part) for name, part in columns.items()}
+    declared = split_columns(meta, keys) | metas
     # One task a partition makes all parts; what picks a part fuses with the work on it.
     split = partial(_split, names=tuple(beside), keys=dict(keys), declared=declared)
     nothing = np.empty(0, OBJECT)
@@ -177,7 +176,7 @@ def arrays_of_dask(
         ).optimize()
         shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
-    for name, (dtype, _) in declared.items():
+    for name, part in declared.items():
         flat = name != "X" or meta.ndim == 1
         arrays[name] = blockwise(
             itemgetter(name),
@@ -185,7 +184,7 @@ def arrays_of_dask(
             shared,
             "i",
             new_axes=None if flat else {"j": meta.shape[1] - len(keys)},
-            meta=np.empty((0,) if flat else (0, 0), dtype),
+            meta=np.empty((0,) if flat else (0, 0), _frame_dtype(part)),
         )
     return arrays
 
@@ -195,7 +194,7 @@ def _split(
     *beside: Any,
     names: Sequence[str],
     keys: Mapping[str, str],
-    declared: Mapping[str, Declared],
+    declared: Mapping[str, Any],
 ) -> dict[str, AnyArray]:
     """Bring the parts of a partition to arrays."""
     parts = split_columns(frame, keys) | dict(zip(names, beside, strict=True))
@@ -254,45 +253,23 @@ def check_numeric(others: Mapping[str, Any], columns: Iterable[str]) -> None:
         raise error
 
 
-class Declared(NamedTuple):
-    """What a Dask frame or series declares.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        That holds all columns.
-    long : tuple of int
-        Positions of the columns of long integers.
-    """
-
-    dtype: np.dtype[Any]
-    long: tuple[int, ...]
-
-    @classmethod
-    def of(cls, meta: Any) -> Declared:
-        """Return what a frame or series without rows declares."""
-        return cls(_frame_dtype(meta), tuple(_long_columns(meta)))
-
-
-def partition_to_numpy(frame: Any, declared: Declared) -> AnyArray:
-    """Convert a partition of a Dask frame to the dtype that it declares, if that loses nothing.
+def partition_to_numpy(frame: Any, meta: Any) -> AnyArray:
+    """Convert a partition of a Dask frame to the dtype that its meta declares, if nothing is lost.
 
     Dask declares integers or booleans for columns in which some partitions have missing values.
     Missing values become NaN, and other numbers that the dtype does not hold keep theirs.
 
     Parameters
     ----------
-    frame : pandas.DataFrame or Series
-    declared : Declared
+    frame, meta : pandas.DataFrame or Series
 
     Examples
     --------
     >>> import pandas as pd
-    >>> flags = Declared.of(pd.Series([True]))
-    >>> partition_to_numpy(pd.Series([True, None], dtype=object), flags)
+    >>> partition_to_numpy(pd.Series([True, None], dtype=object), pd.Series([], dtype=bool))
     array([ 1., nan], dtype=float32)
     """
-    dtype = declared.dtype
+    dtype = _frame_dtype(meta)
     if dtype.kind not in _REAL:
         return to_numpy(frame, dtype)
     frame = _with_numbers(frame)
@@ -303,7 +280,7 @@ def partition_to_numpy(frame: Any, declared: Declared) -> AnyArray:
         found = _frame_dtype(frame, missing=missing)
     else:
         found = common_dtype(_column_dtype(kind, missing=missing) or OBJECT for kind in kinds)
-    _check_rounded(frame, declared.long)
+    _check_rounded(frame, _long_columns(meta))
     values = to_numpy(frame, found)
     if found == dtype or found.kind not in _REAL:
         return values
@@ -335,18 +312,14 @@ def _with_numbers(frame: Any) -> Any:
     """Return a partition whose columns of Python objects have the dtypes of their values."""
     import pandas as pd
 
-    def with_numbers(column: Any) -> Any:
-        if _is_real(_column_dtype(column.dtype)):
-            return column
-        # A partition without a value has any dtype.
-        return column.astype(np.float64) if column.isna().all() else column.convert_dtypes()
-
-    if frame.ndim == 1:
-        return with_numbers(frame)
-    if all(_is_real(_column_dtype(kind)) for kind in frame.dtypes):
+    kinds = [frame.dtype] if frame.ndim == 1 else frame.dtypes
+    if all(_is_real(_column_dtype(kind)) for kind in kinds):
         return frame
-    columns = [with_numbers(frame.iloc[:, j]) for j in range(frame.shape[1])]
-    return pd.concat(columns, axis=1)
+    if frame.ndim == 2:
+        columns = [_with_numbers(frame.iloc[:, j]) for j in range(frame.shape[1])]
+        return pd.concat(columns, axis=1)
+    # A partition without a value has any dtype.
+    return frame.astype(np.float64) if frame.isna().all() else frame.convert_dtypes()
 
 
 def _is_real(dtype: np.dtype[Any] | None) -> bool:
