@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.arrays import RowArray
@@ -79,15 +79,6 @@ def element_names(name: Any, width: int) -> list[str]:
     ['emb[0]', 'emb[1]']
     """
     return [f"{name}[{i}]" for i in range(width)]
-
-
-def unequal_lists(name: Any, found: int, width: int, row: int | None) -> InvalidInputError:
-    """Return the error of a list of another length than those before it."""
-    where = "" if row is None else f" at row {row}"
-    return InvalidInputError(
-        f"column {name!r} has a list of {found} values{where}, and its first one has {width}",
-        remedy="make all lists equally long, or pass open_rows(X, columns=[...])",
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,6 @@ from daskcoreset.inputs.dataframes import (
     in_one_table,
     index_names,
     is_arrow_table,
-    unequal_lists,
 )
 from daskcoreset.inputs.filesystems import (
     Place,
@@ -306,8 +305,12 @@ def _vectors(
         lists = lists.drop_null()
         lengths = np.asarray(pc.list_value_length(lists))
         if len(bad := np.flatnonzero(lengths != width)):
-            row = None if start is None else start + begin + int(present[bad[0]])
-            raise unequal_lists(name, int(lengths[bad[0]]), width, row)
+            where = "" if start is None else f" at row {start + begin + int(present[bad[0]])}"
+            raise InvalidInputError(
+                f"column {name!r} has a list of {lengths[bad[0]]} values{where}, and its first one "
+                f"has {width}",
+                remedy="make all lists equally long, or pass open_rows(X, columns=[...])",
+            )
         values = pa.chunked_array([lists.flatten()])
         _check_exact(name, values, None if start is None else start + begin)
         matrix[begin + present] = _column_to_numpy(values, wide).reshape(-1, width)
@@ -392,9 +395,9 @@ def _vector_kind(parts: Iterable[Any]) -> tuple[int, np.dtype[Any]] | None:
 
             with suppress(pa.ArrowException):
                 lists = _lists_of(present.iloc[:1])
-                vector = _vector_of(lists.type)
-                if vector is not None and _is_number(vector[0]) and _first_length(lists):
-                    return _first_length(lists), _plain_dtype([vector[0]])
+                vector, width = _vector_of(lists.type), _first_length(lists)
+                if vector is not None and _is_number(vector[0]) and width:
+                    return width, _plain_dtype([vector[0]])
         return None
     return None
 

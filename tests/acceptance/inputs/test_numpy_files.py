@@ -13,7 +13,7 @@ import pytest
 
 from tests.acceptance.face import build, errors, plan
 from tests.acceptance.tools.input_kinds import all_rows
-from tests.pairs import pairs
+from tests.pairs import each, pairs
 
 X = np.random.default_rng(3).normal(size=(400, 3))
 
@@ -34,15 +34,13 @@ def test_hdf5__damage_is_named(tmp_path: Path) -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-@pytest.mark.parametrize("mapped", [True, False])
-@pytest.mark.parametrize(
-    "other",
-    [
-        np.arange(400.0, dtype="f8").reshape(200, 2),
-        np.arange(400, dtype="u4").reshape(200, 2),
-        np.asfortranarray(np.arange(400, dtype="f4").reshape(200, 2)),
-    ],
-    ids=["f8", "u4", "fortran"],
+@each(
+    mapped=[True, False],
+    other={
+        "f8": np.arange(400.0, dtype="f8").reshape(200, 2),
+        "u4": np.arange(400, dtype="u4").reshape(200, 2),
+        "fortran": np.asfortranarray(np.arange(400, dtype="f4").reshape(200, 2)),
+    },
 )
 def test_npy__that_is_another_one_where_it_is_read(
     other: Any, mapped: bool, tmp_path: Path

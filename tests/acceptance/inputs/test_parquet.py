@@ -21,7 +21,7 @@ import pytest
 
 from tests.acceptance.face import build, call, errors, estimators, open_rows, plan
 from tests.acceptance.tools.input_kinds import all_rows
-from tests.pairs import pairs
+from tests.pairs import each, pairs
 
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask
 
@@ -68,16 +68,14 @@ def test_parquet__damaged_pages_are_named(tmp_path: Path) -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-@pytest.mark.parametrize("as_dataset", [False, True])
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda: (rows(4000) + 500.0, 500, "abc"),
-        lambda: (rows(4000), 500, "cba"),
-        lambda: (rows(3900), 500, "abc"),
-        lambda: (rows(6400), 800, "abc"),
-    ],
-    ids=["values", "order", "fewer rows", "other groups"],
+@each(
+    as_dataset=[False, True],
+    other={
+        "values": lambda: (rows(4000) + 500.0, 500, "abc"),
+        "order": lambda: (rows(4000), 500, "cba"),
+        "fewer rows": lambda: (rows(3900), 500, "abc"),
+        "other groups": lambda: (rows(6400), 800, "abc"),
+    },
 )
 def test_parquet__another_file_where_it_is_read(
     other: Any, as_dataset: bool, tmp_path: Path
