@@ -188,23 +188,35 @@ class ArrowTable(ABC):
                     self.elements[element] = name, i
                     self.types[element] = dict.fromkeys(values, path)
 
+    def check_unique(self, columns: Iterable[str]) -> None:
+        """Check that no other column has the name of one of these, by which it is read."""
+        twice = [name for name in columns if self._n_found[name] > self._n_files]
+        if twice:
+            raise InvalidInputError(
+                f"X has more than one column of each of the names {twice}",
+                argument="X",
+                remedy="rename the duplicates",
+            )
+
     def check_types(self, columns: Iterable[str]) -> None:
         """Check that columns are alike in all pieces."""
-        for name in columns:
-            stored, _ = self.elements.get(name, (name, 0))
-            kinds = self.types[stored]
-            problem, remedy = None, "pass files of one schema, or choose columns that all of them "
-            remedy += "have, by open_rows(X, columns=[...])"
-            if self._n_found[stored] > self._n_files:
-                problem, remedy = f"more than one column named {stored!r}", "rename the duplicates"
-            elif self._n_found[stored] < self._n_files:
+        stored = [self.elements.get(name, (name, 0))[0] for name in columns]
+        self.check_unique(stored)
+        for name in stored:
+            kinds, problem = self.types[name], None
+            if self._n_found[name] < self._n_files:
                 some = [one for one in self.names if self._n_found[one] < self._n_files]
-                problem = f"files with different columns: some lack {some}"
+                problem = f"columns: some lack {some}"
             elif len({_is_number(kind) for kind in kinds}) > 1:
                 found = " and ".join(f"{kind} in {file!r}" for kind, file in kinds.items())
-                problem = f"files with different types: column {stored!r} is {found}"
+                problem = f"types: column {name!r} is {found}"
             if problem is not None:
-                raise InvalidInputError(f"X has {problem}", argument="X", remedy=remedy)
+                raise InvalidInputError(
+                    f"X has files with different {problem}",
+                    argument="X",
+                    remedy="pass files of one schema, or choose columns that all of them have, "
+                    "by open_rows(X, columns=[...])",
+                )
 
     @abstractmethod
     def has_nulls(self, name: str) -> bool:

@@ -109,6 +109,7 @@ def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:
     _check(indices, int(ends[-1]) if len(ends) else 0)
     rows, order = np.unique(indices, return_inverse=True)
     frames, names = [], list(columns or table.names)
+    table.check_unique(names)
     owner: AnyArray = np.searchsorted(ends, rows, side="right")
     for i in np.unique(owner):
         piece, own = table.pieces[i], rows[owner == i] - (ends[i] - table.pieces[i].rows)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from tests.acceptance.face import build, call, errors, estimators, open_rows, plan
+from tests.acceptance.face import build, call, errors, estimators, open_rows, plan, source_rows
 from tests.acceptance.tools.input_kinds import all_rows
 from tests.pairs import each, pairs
 
@@ -122,7 +122,10 @@ def test_columns__of_one_name(tmp_path: Path) -> None:
     for X in (path, [path, path], table):
         with pytest.raises(errors.InvalidInputError, match=r"more than one.*rename the duplicates"):
             build(X, size=5)
-    assert build(open_rows(table, columns=["b"]), size=5).provenance["columns"] == ("b",)
+    coreset = build(open_rows(table, columns=["b"]), size=5)
+    assert coreset.provenance["columns"] == ("b",)
+    with pytest.raises(errors.InvalidInputError, match="rename the duplicates"):
+        source_rows(coreset, table)
     frame = pd.DataFrame(np.ones((20, 3)), columns=["a", "a", "b"])
     assert build(frame, "b", size=5).points.shape == (5, 2)
     with pytest.raises(
