@@ -250,6 +250,8 @@ def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
             made = MissingDependencyError
         elif found == NOTHING_THERE:
             made = MissingPathError
+        if found is None and os.path.isdir(url) and not os.listdir(url):  # noqa: PTH112, PTH208
+            found = "the folder is empty: check the path"
         found = found or _OTHER_FILES.get(PurePosixPath(url).suffix.lower(), _GIVE)
         # Without the original, which may hold the URL with its password.
         raise made(

@@ -317,12 +317,19 @@ def _open(place: StorePath, mode: Any = "r") -> zarr.Group:
 
 def read_contents(place: StorePath, where: str, kind: str | None = None) -> GroupContents:
     """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
+    from zarr.errors import ContainsArrayError
+
     with clear_errors(where, "read", _FROM_A_COPY):
         try:
             group = _open(place)
         except (FileNotFoundError, NotADirectoryError):
             raise MissingPathError(
                 f"there is no {kind or _GROUP} at {where}", remedy="check the path"
+            ) from None
+        except ContainsArrayError:
+            raise StoreError(
+                f"{where} is a Zarr array, not a stored {kind}",
+                remedy="pass it as X to daskcoreset.build",
             ) from None
         attributes: dict[str, Any] = group.attrs.asdict()
         header = attributes.pop(HEADER, None)
