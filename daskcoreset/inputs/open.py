@@ -148,7 +148,8 @@ def open_all(
     if all(isinstance(part, np.ndarray) for part in (X, *beside.values())):  # nothing to wait for
         return _open_all(X, beside, origin, options, allow_empty)[0]
     work = partial(_open_all, X, beside, origin, options, allow_empty)
-    standing = f"{origin or 'X'} was still being opened"
+    named = next(filter(None, map(shown_location, (X, *beside.values()))), "X")
+    standing = f"{named} was still being opened"
     opened, remarks = in_time(work, lambda: standing, NO_ANSWER)
     for remark in remarks:
         warn_user(remark)
