@@ -594,7 +594,7 @@ def _on_grid(built: Any, cube: Cube | None) -> Any:
     if isinstance(built, Portfolio):
         members = {name: _on_grid(one, cube) for name, one in built.items()}
         return replace(built, members=members)
-    coreset = built.renumbered(cube.numbers)
+    coreset = replace(built, indices=cube.numbers(built.indices))
     rows = coreset.take(np.argsort(coreset.indices, kind="stable"))
     where = {
         "sample_dims": list(cube.dims),

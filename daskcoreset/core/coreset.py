@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
-from daskcoreset.core.typing import AnyArray, IndexArray, Metric
+from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import a_type, is_int, shown, unused_name
 
 if TYPE_CHECKING:
@@ -170,39 +169,20 @@ def merge_provenance(
     costs = [record.get("objective") for record in records]
     if costs[0] is not None and all(cost == costs[0] for cost in costs):
         merged["objective"] = costs[0]
-    names = _common(records, "columns", "name their columns differently", "rename or reorder them")
-    metric = _common(
-        [{"metric": record.get("metric", "euclidean")} for record in records],
-        "metric",
-        "are by different metrics",
-        "build all by one",
-    )
-    if names is not None:
-        merged["columns"] = names
-    if metric != "euclidean":
-        merged["metric"] = metric
-    factors = _common_factors(records)
-    if factors:
-        merged[CLASS_WEIGHT] = factors
+    factors = [frozenset(map(tuple, record.get(CLASS_WEIGHT) or ())) for record in records]
+    metrics = [record.get("metric", "euclidean") for record in records]
+    columns = [record["columns"] for record in records if record.get("columns")]
+    told: list[tuple[str, str, list[Any], str]] = [
+        ("columns", "names of columns", columns, "rename or reorder them"),
+        ("metric", "metrics", metrics, "build all by one"),
+        (CLASS_WEIGHT, "weights of classes", factors, "build all with one class_weight"),
+    ]
+    for key, what, values, remedy in told:
+        if len(set(values)) > 1:
+            raise InvalidInputError(f"parts have different {what}: {shown(values)}", remedy=remedy)
+        if named := [record[key] for record in records if record.get(key)]:
+            merged[key] = named[0]
     return merged
-
-
-def _common_factors(records: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the factors of classes that the weights of all parts contain."""
-    factors = [record.get(CLASS_WEIGHT) or () for record in records]
-    if len({frozenset(map(tuple, each)) for each in factors}) > 1:
-        raise InvalidInputError(
-            "parts contain different weights of classes", remedy="build all with one class_weight"
-        )
-    return factors[0]
-
-
-def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy: str) -> Any:
-    """Return what all parts that have a key say of it. None where none has it."""
-    values = {record[key] for record in records if record.get(key) is not None}
-    if len(values) > 1:
-        raise InvalidInputError(f"parts {problem}: {sorted(values)}", remedy=remedy)
-    return values.pop() if values else None
 
 
 def n_clusters_of(coreset: Coreset) -> int | None:
@@ -218,6 +198,9 @@ def n_clusters_of(coreset: Coreset) -> int | None:
     known = record.get("n_clusters") or record.get("n_components")
     return None if known is None else int(known)
 
+
+# Numbers that are added to row numbers: a sum beyond int64 is negative, which is refused.
+_MAX_OFFSET = 2**62
 
 # Characters of an entry of the provenance that a notebook shows.
 _LONGEST_TEXT = 200
@@ -343,27 +326,6 @@ class Coreset(WeightedPoints):
         """Whether rows were divided by their lengths ("cosine") or not ("euclidean")."""
         return "cosine" if self.provenance.get("metric") == "cosine" else "euclidean"
 
-    def renumbered(self, numbers_of: Callable[[IndexArray], IndexArray]) -> Coreset:
-        """Return the coreset with other row numbers.
-
-        Parameters
-        ----------
-        numbers_of : callable
-            Takes row numbers, int64 of shape (m,), and returns the new ones.
-
-        Returns
-        -------
-        Coreset
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> half = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
-        >>> half.renumbered(lambda numbers: numbers + 10).indices
-        array([13])
-        """
-        return replace(self, indices=numbers_of(self.indices))
-
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
         """Combine coresets of different parts of the data into a coreset of all of it.
 
@@ -411,9 +373,8 @@ class Coreset(WeightedPoints):
             raise InvalidTypeError(
                 f"offsets is {shown(offsets)}", remedy="pass a number for each coreset"
             ) from error
-        most = [np.iinfo(np.int64).max - int(part.indices.max()) for part in parts]
         if len(moves) != len(parts) or not all(
-            is_int(move) and 0 <= move <= limit for move, limit in zip(moves, most, strict=True)
+            is_int(move) and 0 <= move < _MAX_OFFSET for move in moves
         ):
             raise InvalidInputError(
                 f"offsets is {shown(moves)} for {len(parts)} coresets",
@@ -421,10 +382,7 @@ class Coreset(WeightedPoints):
                 remedy="pass a number of rows for each",
             )
         moves = [int(move) for move in moves]
-        parts = tuple(
-            part.renumbered(partial(np.add, move)) for part, move in zip(parts, moves, strict=True)
-        )
-        union = concatenate(parts)
+        union = concatenate([part.moved(move) for part, move in zip(parts, moves, strict=True)])
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)
         together = union_of_coordinates([part.coordinates for part in parts])

@@ -84,7 +84,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    seconds = as_float("seconds", seconds, "60", _LONGEST)
+    seconds = as_float("seconds", seconds, "60", maximum=_LONGEST)
     new, outer = Deadline(seconds, time.monotonic() + seconds), deadline()
     token = _DEADLINE.set(new if outer is None or new.at < outer.at else outer)
     try:

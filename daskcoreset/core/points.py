@@ -128,10 +128,10 @@ class WeightedPoints:
         points = rows_at(self.points, rows)
         return from_checked(points, self.weights[rows], self.indices[rows], labels)
 
-    def copied(self, start: int = 0) -> WeightedPoints:
-        """Copy the rows to new memory, and add `start` to their row numbers."""
+    def copied(self) -> WeightedPoints:
+        """Copy the rows to new memory."""
         labels = None if self.labels is None else self.labels.copy()
-        indices = self.indices + start
+        indices = self.indices.copy()
         return from_checked(self.points.copy(), self.weights.copy(), indices, labels)
 
     def reweighted(self, weights: FloatArray) -> WeightedPoints:
@@ -147,10 +147,6 @@ class WeightedPoints:
 
     def moved(self, start: int) -> WeightedPoints:
         """Return the same rows with `start` added to their row numbers."""
-        if start < 0:
-            raise InvalidInputError(
-                f"start is {start}", argument="start", remedy="pass a number from 0 on"
-            )
         return from_checked(self.points, self.weights, self.indices + start, self.labels)
 
     def equals(self, other: WeightedPoints) -> bool:
@@ -475,25 +471,11 @@ def _plain(points: Any) -> Any:
 
 def _dense_groups(points: AnyArray) -> IndexArray:
     """Rank of every row among the distinct rows, in lexicographic order."""
-    ranks = np.zeros(len(points), dtype=np.int64)
-    open_rows = np.arange(len(points))
-    # Most rows are told apart by their first columns; only those that are not go on.
-    for column in points.T:
-        if not len(open_rows):
-            break
-        values, rank = column[open_rows], ranks[open_rows]
-        order = np.lexsort((values, rank))
-        new_rank, new_value = (
-            np.r_[True, part[order][1:] != part[order][:-1]] for part in (rank, values)
-        )
-        starts = np.flatnonzero(new_rank | new_value)
-        firsts = np.flatnonzero(new_rank)
-        # A group keeps the numbers of its members: the ranks within it are offsets.
-        offsets = starts - firsts[np.searchsorted(firsts, starts, side="right") - 1]
-        sizes = np.diff(np.r_[starts, len(order)])
-        ranks[open_rows[order]] += np.repeat(offsets, sizes)
-        open_rows = np.sort(open_rows[order][np.repeat(sizes > 1, sizes)])
-    return np.unique(ranks, return_inverse=True)[1]
+    bits = points.view(f"i{points.itemsize}")
+    # Whole numbers in the order of the floats. Their bytes, the highest first, are in it as well.
+    whole = np.where(bits < 0, ~bits, bits ^ np.iinfo(bits.dtype).min)
+    keys = np.ascontiguousarray(whole, bits.dtype.newbyteorder(">")).view(f"V{points[:1].nbytes}")
+    return np.unique(keys[:, 0], return_inverse=True)[1]
 
 
 def _sparse_groups(points: Any) -> IndexArray:

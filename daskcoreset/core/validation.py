@@ -240,15 +240,17 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
     return int(value)
 
 
-def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) -> float:
-    """Return a number above zero and below `maximum`."""
+def as_float(
+    name: str, value: Any, example: str = "0.1", *, minimum: float = 0.0, maximum: float = 1.0
+) -> float:
+    """Return a number above `minimum` and below `maximum`."""
     if not is_number(value):
         raise InvalidTypeError(
             f"{name} must be a number, got {shown(value)}", argument=name, remedy="pass a float"
         )
-    if not 0.0 < float(value) < maximum:
+    if not minimum < float(value) < maximum:
         raise InvalidInputError(
-            f"{name} must lie between 0 and {maximum:g}, got {value}",
+            f"{name} must lie between {minimum:g} and {maximum:g}, got {value}",
             argument=name,
             remedy=f"pass for example {example}",
         )
@@ -302,17 +304,3 @@ def check_flag(name: str, value: Any) -> None:
         raise InvalidTypeError(
             f"{name} is {shown(value)}", argument=name, remedy="pass True or False"
         )
-
-
-def check_penalty(name: str, value: Any, *, zero: bool = True) -> None:
-    """Check a finite number that is positive, or zero if that may be.
-
-    Examples
-    --------
-    >>> check_penalty("alpha", 0.0)
-    """
-    if not is_number(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy="pass a number")
-    if not 0.0 <= float(value) < float("inf") or not (value or zero):
-        remedy = f"pass {'zero or ' if zero else ''}a positive number"
-        raise InvalidInputError(f"{name} is {value!r}", argument=name, remedy=remedy)

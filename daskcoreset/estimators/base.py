@@ -202,7 +202,7 @@ class CoresetModel(LazyModel):
             coreset = replace(coreset, provenance=record)
         if isinstance(rows, InMemoryData) and rows.numbers is not None:
             record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
-            coreset = replace(coreset.renumbered(rows.numbers_of), provenance=record)
+            coreset = replace(coreset, indices=rows.numbers_of(coreset.indices), provenance=record)
         return coreset
 
     def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:

@@ -77,6 +77,7 @@ def _next(steps: Steps[Any], answer: Any) -> Request:
 
 def names_of(keys: Collection[K]) -> dict[K, str | None]:
     """Return the names that errors begin with: those of several members whose keys are text."""
+    names: dict[K, str | None]
     names = {key: key if isinstance(key, str) else None for key in keys}
     return names if sum(map(bool, names.values())) > 1 else dict.fromkeys(keys)
 

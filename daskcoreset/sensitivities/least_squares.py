@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense, inverse_root, product, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.core.validation import check_flag, check_penalty
+from daskcoreset.core.validation import as_float, check_flag, is_number
 from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number, targets_of
 from daskcoreset.sensitivities.base import Sensitivity
 
@@ -84,7 +85,8 @@ class LeastSquares(Sensitivity[Scatter]):
 
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
-        check_penalty("alpha", self.alpha)
+        if not (is_number(self.alpha) and self.alpha == 0):
+            as_float("alpha", self.alpha, maximum=math.inf)
 
     @property
     def objective(self) -> LeastSquaresCost:

@@ -19,10 +19,10 @@ from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import (
+    as_float,
     as_int,
     check_choice,
     check_flag,
-    check_penalty,
 )
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
@@ -300,7 +300,7 @@ class Logistic(Sensitivity[Any]):
             raise InvalidInputError(
                 f"reads is {self.reads}", argument="reads", remedy="pass 1 or 2"
             )
-        check_penalty("lam", self.lam, zero=False)
+        as_float("lam", self.lam, maximum=math.inf)
 
     @property
     def randomised(self) -> bool:  # type: ignore[override] # a fact of the parameters here

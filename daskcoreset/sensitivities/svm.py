@@ -9,12 +9,12 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from daskcoreset.core.block import Block, find_bad_target
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow, find_unusable_row
 from daskcoreset.core.labels import check_classes
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number
+from daskcoreset.core.validation import as_float, as_int, check_flag, is_choice
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import SVMDesign, Variant
@@ -143,16 +143,7 @@ class SVM(Sensitivity[Any]):
     needs_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not is_number(self.lam):
-            raise InvalidTypeError(
-                f"lam must be a number, got {self.lam!r}", argument="lam", remedy="pass a float"
-            )
-        if not (math.isfinite(self.lam) and self.lam > 0):
-            raise InvalidInputError(
-                f"lam must be positive and finite, got {self.lam}",
-                argument="lam",
-                remedy="pass a value in (0, 1], or the C of your solver",
-            )
+        as_float("lam", self.lam, "the C of your solver", maximum=math.inf)
         if self.n_clusters is not None:
             as_int("n_clusters", self.n_clusters)
         check_flag("intercept", self.intercept)

@@ -9,12 +9,11 @@ from daskcoreset.constructions.coverage.reads import Cover, cover
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
-    InvalidTypeError,
     package_versions,
     warn_user,
 )
 from daskcoreset.core.linalg import csr_rows
-from daskcoreset.core.validation import as_int, is_number, shown
+from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.inputs.blocks import RowBlocks
 
 
@@ -103,16 +102,8 @@ class Coverage:
 
 def check_diameter(diameter: Any) -> None:
     """Check that the square of a diameter is a positive number."""
-    if not is_number(diameter):
-        raise InvalidTypeError(
-            f"diameter is {shown(diameter)}", argument="diameter", remedy="pass a positive number"
-        )
-    if not 1e-140 < float(diameter) < 1e140:
-        raise InvalidInputError(
-            f"diameter is {diameter}, but it and its square must be positive and finite",
-            argument="diameter",
-            remedy="start with about a tenth of the extent of the data",
-        )
+    example = "a tenth of the extent of the data"
+    as_float("diameter", diameter, example, minimum=1e-140, maximum=1e140)
 
 
 def build_cover(

@@ -189,7 +189,7 @@ class StreamState:
             missing = settings.leaf_size
         if start < len(points):
             # Copied: a slice would keep all of a large batch, and the user may write into it.
-            rest = points.take(slice(start, None)).copied(self.n_rows)
+            rest = points.take(slice(start, None)).moved(self.n_rows).copied()
             waiting = (*waiting, rest)
         return replace(
             state,
