@@ -97,14 +97,17 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
             along = mass[row] / weight * (points[row, widest] - mean[widest])
             for j in range(d):
                 axis[j] += along * (points[row, j] - mean[j])
-        # Turned so that the half nearer to the last row comes first.
+        # Turned so that the half nearer to the last row comes first. No product overflows.
         largest = toward = 0.0
         for j in range(d):
             largest = max(largest, abs(axis[j]))
-            toward += axis[j] * (last[j] - mean[j])
-        scale = (-1.0 if toward > 0.0 else 1.0) / largest
+        scale = 1.0 / largest
         for j in range(d):
             axis[j] *= scale
+            toward += axis[j] * (last[j] - mean[j])
+        if toward > 0.0:
+            for j in range(d):
+                axis[j] = -axis[j]
         for i in range(start, stop):
             row = order[i]
             product = 0.0
