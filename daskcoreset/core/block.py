@@ -82,13 +82,14 @@ class Block:
         """Return the number of a row in the block that the rows came from."""
         return int(position if self.rows is None else self.rows[position])
 
-    def take(self, positions: IndexArray) -> Block:
+    def take(self, positions: IndexArray | slice) -> Block:
         """Return the rows at `positions`, numbered as in the block they came from."""
+        rows = np.arange(len(self)) if self.rows is None else self.rows
         return Block(
             rows_at(self.points, positions),
             self.weights[positions],
             None if self.labels is None else plain_labels(self.labels[positions]),
-            positions if self.rows is None else self.rows[positions],
+            rows[positions],
         )
 
     def numbered(self) -> Block:
