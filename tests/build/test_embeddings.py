@@ -79,7 +79,8 @@ def test_predict__of_wide_float16_takes_a_few_blocks(columns: int, metric: Any) 
     block, matrix = n_rows * columns * 4 / MIB, n_rows * k * 4 / MIB
     with dask.config.set(scheduler="sync"):
         labels = model.predict(X[:5]).compute()
-        assert peak(lambda: model.predict(X).compute()) < 3 * block + 0.5 * matrix
+        # Rows are assigned in tiles of a MiB.
+        assert peak(lambda: model.predict(X).compute()) < 3 * block + 0.5 * matrix + 1
     rows = X[:5].compute().astype(np.float64)
     if metric == "cosine":
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
