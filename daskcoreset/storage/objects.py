@@ -11,8 +11,8 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import StoreError
@@ -21,6 +21,7 @@ from daskcoreset.storage.locations import RefusedError, clear_errors
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # The object that says what is there: a Zarr group without arrays.
@@ -35,6 +36,26 @@ class Stored:
 
     data: bytes
     tag: Any
+
+
+def _again(request: Callable[P, T]) -> Callable[P, T]:
+    """Send a request that may be sent twice again, where the connection was cut under its answer.
+
+    obstore itself sends again what got no answer at all.
+    """
+
+    @wraps(request)
+    def sent(*args: P.args, **options: P.kwargs) -> T:
+        for seconds in (0.1, 0.4, 1.6):
+            try:
+                return request(*args, **options)
+            except RefusedError:
+                raise
+            except StoreError:
+                pause(seconds)
+        return request(*args, **options)
+
+    return sent
 
 
 @dataclass(frozen=True)
@@ -75,6 +96,7 @@ class ObjectFolder:
         stored = self._get(f"{key}{_ARCHIVE}")
         return None if stored is None else _unpack(stored.data, f"{self.name}/{key}{_ARCHIVE}")
 
+    @_again
     def _get(self, key: str) -> Stored | None:
         import obstore
         from obstore.exceptions import NotFoundError
@@ -90,6 +112,7 @@ class ObjectFolder:
             except (NotFoundError, FileNotFoundError):
                 return None
 
+    @_again
     def put(self, key: str, files: Mapping[str, bytes]) -> None:
         """Write an object. One that is there is the same."""
         import obstore
@@ -129,6 +152,7 @@ class ObjectFolder:
                 return None
             return {"e_tag": written["e_tag"], "version": written["version"]}
 
+    @_again
     def keys(self) -> list[str]:
         """Return the names of all objects, in no order, without those of archives' endings."""
         import obstore
@@ -152,6 +176,7 @@ class ObjectFolder:
                     part = names[start : start + 1000]
                     self._in_time(partial(obstore.delete, self.store, part))
 
+    @_again
     def check(self, key: str) -> None:
         """Check that conditions are heeded, by an object that no other writer knows.
 
@@ -163,25 +188,22 @@ class ObjectFolder:
             It cannot be told: a conflict is also the answer to a request that was sent twice.
         """
         name = f"{key}{_ARCHIVE}"
-        for seconds in (0.1, 0.4, 1.6):
-            try:
-                tag = self.swap(b"1", None, name)
-                made_twice = None if tag is None else self.swap(b"2", None, name)
-                replaced = None if tag is None else self.swap(b"3", tag, name)
-                replaced_twice = None if replaced is None else self.swap(b"4", tag, name)
-            finally:
-                with suppress(StoreError):
-                    self.remove([key])
-            if made_twice or replaced_twice:
-                raise RefusedError(
-                    f"{self.name}: this object store takes no notice of conditions "
-                    "(If-None-Match, If-Match), so that two writers would overwrite each other",
-                    remedy="use another one, or a local disk",
-                )
-            if replaced is not None:
-                return
-            pause(seconds)  # an answer was lost, so that a request was sent twice
-        raise StoreError(f"{self.name}: conditional writes fail", remedy="try again")
+        try:
+            tag = self.swap(b"1", None, name)
+            made_twice = None if tag is None else self.swap(b"2", None, name)
+            replaced = None if tag is None else self.swap(b"3", tag, name)
+            replaced_twice = None if replaced is None else self.swap(b"4", tag, name)
+        finally:
+            with suppress(StoreError):
+                self.remove([key])
+        if made_twice or replaced_twice:
+            raise RefusedError(
+                f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
+                "If-Match), so that two writers would overwrite each other",
+                remedy="use another one, or a local disk",
+            )
+        if replaced is None:  # an answer was lost, so that a request was sent twice
+            raise StoreError(f"{self.name}: conditional writes fail", remedy="try again")
 
     def _in_time(self, request: Callable[[], T]) -> T:
         """Send a request, and wait for its answer no longer than the call may take."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,26 @@ def test_root__is_swapped_where_it_is_the_one_that_was_read(folder: Any) -> None
     assert folder.keys() == [ROOT]
 
 
+def test_root__of_many_writers_one_is_first(folder: Any) -> None:
+    tag = folder.swap(b"0", None)
+    for turn in range(3):
+        made: list[Any] = []
+        barrier = threading.Barrier(4)
+
+        def write(name: bytes, tag: Any = tag, said: Any = made, barrier: Any = barrier) -> None:
+            barrier.wait()
+            said.append(folder.swap(name, tag))
+
+        names = [f"{turn} {i}".encode() for i in range(4)]
+        threads = [threading.Thread(target=write, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        [tag] = [new for new in made if new is not None]
+        assert folder.root().tag == tag
+
+
 def test_objects__are_put_read_listed_and_removed(folder: Any) -> None:
     assert folder.get("part/a") is None
     for key in ("part/a", "part/b", "part/a"):  # again: it is the same
@@ -62,6 +83,18 @@ def test_disk__where_a_file_is(tmp_path: Path) -> None:
     for work in (folder.root, lambda: folder.check("part/a")):
         with pytest.raises(StoreError):
             work()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX systems")
+def test_disk__follows_no_links_when_it_removes(tmp_path: Path) -> None:
+    (tmp_path / "home" / "photos").mkdir(parents=True)
+    folder = DiskFolder(tmp_path / "t")
+    folder.put("part/a", FILES)
+    (tmp_path / "t" / "part" / "b").symlink_to(tmp_path / "home")
+    (tmp_path / "t" / "linked").symlink_to(tmp_path / "home")
+    assert sorted(folder.keys()) == ["linked", "part/a", "part/b"]
+    folder.remove(["part/b", "linked"])
+    assert (tmp_path / "home" / "photos").is_dir()
 
 
 def test_disk__a_refused_swap_changes_nothing(

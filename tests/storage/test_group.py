@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pytest
 import zarr
 from hypothesis import given, strategies as st
 from obstore.store import MemoryStore as ObjectsInMemory
+from zarr.core.attributes import Attributes
 from zarr.storage import MemoryStore, ObjectStore, StorePath
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
@@ -24,7 +26,7 @@ from tests.acceptance.tools.groups import a_home, names, snapshot
 from tests.pairs import each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from daskcoreset.core.typing import AnyArray
 
@@ -263,20 +265,73 @@ def test_read_group__refuses_the_work_of_others(
         read(tmp_path / "s")
 
 
-@pytest.mark.parametrize(
-    ("owner", "step"),
-    [(zarr.Group, "create_array"), (zarr.Array, "__setitem__"), (os, "fsync"), (Path, "rename")],
-)
-def test_write_group__keeps_the_old_group_on_a_full_disk(
-    owner: Any, step: str, tmp_path: Path
-) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+class Interruption:
+    """Counts the steps of a write and raises at one of them."""
 
+    def __init__(self, at: int, error: BaseException) -> None:
+        self.at = at
+        self.error = error
+        self.steps = 0
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self.steps += 1
+            if self.steps == self.at:
+                raise self.error
+            return function(*args, **kwargs)
+
+        return step
+
+    def raised(self) -> bool:
+        return self.steps >= self.at
+
+
+STEPS: list[tuple[Any, str]] = [
+    (zarr, "create_group"),
+    (zarr.Group, "create_array"),
+    (zarr.Array, "__setitem__"),
+    (Attributes, "put"),
+    (os, "fsync"),
+    (Path, "rename"),
+    (shutil, "rmtree"),
+]
+
+
+def interrupted_writes(
+    store: Path, error: Callable[[], BaseException], *, overwrite: bool
+) -> Iterator[tuple[int, bool]]:
+    """Write again and again, interrupted one step later each time, until one succeeds."""
+    for at in range(1, 200):
+        interruption = Interruption(at, error())
+        failed = False
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name in STEPS:
+                patch.setattr(owner, name, interruption.wrap(getattr(owner, name)))
+            try:
+                write(store, "second", overwrite=overwrite)
+            except (StoreError, KeyboardInterrupt):
+                failed = True
+        yield at, failed
+        if not interruption.raised():
+            return
+    pytest.fail("the write never ended")
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_write_group__keeps_the_old_store_when_interrupted(tmp_path: Path) -> None:
     write(tmp_path / "s")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner, step, full)
-        with pytest.raises(StoreError, match="No space left"):
-            write(tmp_path / "s", "second", overwrite=True)
-    assert_holds(tmp_path / "s")
-    assert names(tmp_path) == {"s"}
+    kept = 0
+    for at, failed in interrupted_writes(tmp_path / "s", full_disk, overwrite=True):
+        name = str(read(tmp_path / "s").attributes["name"])
+        assert_holds(tmp_path / "s", name)
+        assert failed or name == "second"
+        if failed and name == "first":
+            kept += 1
+            assert names(tmp_path) == {"s"}, at
+        else:
+            shutil.rmtree(tmp_path / "s")
+            write(tmp_path / "s")
+    assert kept > 15
