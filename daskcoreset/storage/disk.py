@@ -91,6 +91,12 @@ class DiskFolder:
             if not path.is_dir():  # another writer was first
                 raise
 
+    @contextmanager
+    def begun(self) -> Iterator[DiskFolder]:
+        """Yield the folder for a first version, which becomes this one, whole or not at all."""
+        with new_store(self.path, lambda: False) as scratch:
+            yield DiskFolder(scratch)
+
     def keys(self) -> list[str]:
         """Return the names of all objects, and of what else is in the folder. Follow no links."""
         found = []

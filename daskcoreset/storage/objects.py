@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -151,6 +151,10 @@ class ObjectFolder:
                     raise
                 return None
             return {"e_tag": written["e_tag"], "version": written["version"]}
+
+    def begun(self) -> AbstractContextManager[ObjectFolder]:
+        """Return the folder for a first version: this one, which a root begins."""
+        return nullcontext(self)
 
     @_again
     def keys(self) -> list[str]:

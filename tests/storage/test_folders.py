@@ -77,8 +77,27 @@ def test_objects__are_put_read_listed_and_removed(folder: Any) -> None:
     assert folder.keys() == ["part/b"]
 
 
-def test_disk__where_a_file_is(tmp_path: Path) -> None:
+def test_begun__is_there_with_its_root(folder: Any) -> None:
+    folder.check("part/probe")
+    assert folder.keys() == []
+    with folder.begun() as new:
+        new.put("part/a", FILES)
+        assert new.swap(b"one", None) is not None
+    assert folder.root().data == b"one"
+    assert folder.get("part/a") == FILES
+
+
+def test_begun__on_a_disk_leaves_nothing_of_what_failed(tmp_path: Path) -> None:
     folder = DiskFolder(tmp_path / "t")
+
+    def fails() -> None:
+        with folder.begun() as new:
+            new.put("part/a", FILES)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert not list(tmp_path.iterdir())
     (tmp_path / "t").write_text("a file")
     for work in (folder.root, lambda: folder.check("part/a")):
         with pytest.raises(StoreError):

@@ -21,10 +21,10 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import uuid4
@@ -287,8 +287,9 @@ class Place:
     def check(self, base: Root) -> None:
         """Check, before the work of a change, that a root is still there."""
         self._refuse_read_only()
-        if (now := self._now()).tokens != base.tokens:
-            raise self._overtaken(base, now)
+        found = self.find()
+        if (() if found is None else found.tokens) != base.tokens:
+            raise self._overtaken(base, found)
 
     def commit(self, base: Root, after: Root, objects: Mapping[str, Files]) -> Root:
         """Write objects, and a root in place of the one that the change is based on.
@@ -304,12 +305,18 @@ class Place:
         """
         self.check(base)
         data = self._written(after)
+        begun: Any = self.folder.begun if base.tag is None else partial(nullcontext, self.folder)
         try:
-            for name, files in objects.items():
-                self.folder.put(f"{self.part}/{name}", files)
+            with begun() as folder:
+                for name, files in objects.items():
+                    folder.put(f"{self.part}/{name}", files)
+                if folder is not self.folder:  # becomes it, with its root
+                    after = replace(after, tag=folder.swap(data, None))
         except StoreError:
             self.check(base)  # whoever is first clears away what the others were writing
             raise
+        if after.tag is not base.tag:
+            return after
         try:
             return self._swap(base, after, data)
         except OutOfTimeError as error:
@@ -342,14 +349,14 @@ class Place:
             except StoreError as error:
                 problem = error
             try:
-                now = self._now()
+                now = self.find()
             except StoreError:
                 continue
-            if after.tokens[0] in now.tokens:
+            if now is not None and after.tokens[0] in now.tokens:
                 return replace(after, tag=now.tag)
-            if now.tokens == base.tokens:
+            if (() if now is None else now.tokens) == base.tokens:
                 continue  # it was not made, and may be made yet
-            if now.version - base.version <= _N_TOKENS:
+            if now is None or now.version - base.version <= _N_TOKENS:
                 raise self._overtaken(base, now)
         raise UnansweredError(
             f"{self.name}: no answer came to the change, which was made as a whole or not at all",
@@ -363,12 +370,8 @@ class Place:
                 remedy="write to the URL of the object store itself, or to a local disk",
             )
 
-    def _now(self) -> Root:
-        """Return the root, or one without a change."""
-        return self.find() or Root({})
-
-    def _overtaken(self, base: Root, now: Root) -> StoreError:
-        if not now.tokens:
+    def _overtaken(self, base: Root, now: Root | None) -> StoreError:
+        if now is None:
             return MissingPathError(
                 f"{self.name}: what was there is gone", remedy="restore it from a copy"
             )
