@@ -291,6 +291,8 @@ class JoinedRows(RowArray):
 
     def take(self, rows: IndexArray) -> Any:
         """Return rows by increasing numbers."""
+        if not len(rows):
+            return self[0:0]
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         return stacked(
             [self.arrays[i].take(rows[owners == i] - self.starts[i]) for i in np.unique(owners)]

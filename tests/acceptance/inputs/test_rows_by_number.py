@@ -140,6 +140,14 @@ def test_pick_rows__reads_one_chunk_of_a_store(tmp_path: Path) -> None:
     np.testing.assert_array_equal(coreset.source_rows(inside), coreset.points[inside])
 
 
+def test_source_rows__may_be_none_of_several_files(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("a.npy", "b.npy")]
+    for path, rows in zip(paths, np.split(ROWS, 2), strict=True):
+        np.save(path, rows)
+    coreset = build(paths, size=50, random_state=0)
+    assert coreset.source_rows(np.array([], dtype=np.int64), paths).shape == (0, 4)
+
+
 def test_source_rows__of_tables_have_all_columns(tmp_path: Path) -> None:
     frame = pd.DataFrame(ROWS, columns=list("abcd")).assign(name=[f"n{i}" for i in range(1000)])
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
