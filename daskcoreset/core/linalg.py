@@ -335,11 +335,9 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     1
     """
     largest = min(float(limit), float(np.finfo(points.dtype).max))
-    for rows in tiles(*points.shape):
-        tile = points[rows]
-        if not -largest <= tile.min(initial=0.0) <= tile.max(initial=0.0) <= largest:  # or NaN
-            return int(rows.start + (abs(tile) <= largest).all(axis=1).argmin())
-    return -1
+    if -largest <= points.min(initial=0.0) <= points.max(initial=0.0) <= largest:  # and no NaN
+        return -1
+    return int((abs(points) <= largest).all(axis=1).argmin())
 
 
 def gram_of(rows: FloatArray) -> FloatArray:
