@@ -1,4 +1,4 @@
-"""Folders of object stores: their options, requests, and errors without secrets.
+"""A folder of an object store that holds immutable objects and one root.
 
 What decides is done by conditional writes: an object is made only if it is missing
 (``If-None-Match``), or replaced only where it is the one that was read (``If-Match``).
@@ -39,7 +39,7 @@ class Stored:
 
 
 def _again(request: Callable[P, T]) -> Callable[P, T]:
-    """Send a request that may be sent twice again, where the connection was cut under its answer.
+    """Send a request up to three times again if the connection was cut under its answer.
 
     obstore itself sends again what got no answer at all.
     """
