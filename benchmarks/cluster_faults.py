@@ -27,7 +27,7 @@ from typing import Any
 import common
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from daskcoreset.core.errors import CoresetError
+from daskcoreset.errors import CoresetError
 from tests.acceptance.tools.cluster_harness import (
     Certificates,
     Proxy,

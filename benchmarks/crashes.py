@@ -31,7 +31,7 @@ import common
 import numpy as np
 
 from daskcoreset import Coreset, CoresetStream, CoresetTree
-from daskcoreset.core.errors import CoresetError
+from daskcoreset.errors import CoresetError
 
 ROWS = 50
 

@@ -24,15 +24,11 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    about_member,
-    warn_user,
-)
+from daskcoreset.core.messages import about_member, warn_user
 from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import Plan
 from daskcoreset.execution.progress import show_progress

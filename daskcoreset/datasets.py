@@ -17,10 +17,10 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, check_flag, is_number, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

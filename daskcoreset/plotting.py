@@ -13,11 +13,11 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.tables import counted, percent
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type, as_int, check_flag, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.metrics.costs import data_of
 

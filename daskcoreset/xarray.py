@@ -25,9 +25,9 @@ import xarray as xr
 
 from daskcoreset._build import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import MissingChunks
 from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidTypeError
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.estimators.base import CoresetModel
 from daskcoreset.inputs.options import Rows, open_rows

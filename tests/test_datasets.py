@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from daskcoreset.core.errors import CoresetError
 from daskcoreset.datasets import make_geometric, make_mixture, make_near_mean
+from daskcoreset.errors import CoresetError
 
 ALARM = 1e-6
 """False-alarm rate of every statistical test here; the seeds are fixed besides."""

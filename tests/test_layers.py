@@ -49,11 +49,7 @@ MAY_IMPORT["testing"] = MAY_IMPORT["_build"] | {"_build"}
 MAY_IMPORT["xarray"] = MAY_IMPORT["estimators"] | {"estimators"}
 MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
-HANDED_ON = {
-    "errors": "core",
-}
-"""Files that hand on the public names of a folder, or of a file in one."""
-MAY_IMPORT |= {name: {folder} for name, folder in HANDED_ON.items()}
+MAY_IMPORT["errors"] = set()
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
 BETWEEN_CONSTRUCTIONS = {("tree", "sampling")}
@@ -135,7 +131,7 @@ def is_allowed(module: str, target: str) -> bool:
     if (module, target) in EXCEPTIONS:
         return True
     if layer != other:
-        return other in MAY_IMPORT.get(layer, ())
+        return other == "errors" or other in MAY_IMPORT.get(layer, ())
     if layer == "constructions" and target.count(".") and module.count("."):
         own, its = module.split(".")[1], target.split(".")[1]
         return its in (own, "class_summary", "draws") or (own, its) in BETWEEN_CONSTRUCTIONS
@@ -179,7 +175,7 @@ def test_exceptions__are_used(imports: dict[str, list[str]]) -> None:
 def test_root__holds_the_folders_and_build() -> None:
     kept = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "references.bib"}
     entries = {path.name for path in ROOT.iterdir()} - kept
-    files = ("_build", "datasets", "plotting", "testing", "xarray", *HANDED_ON)
+    files = ("_build", "datasets", "errors", "plotting", "testing", "xarray")
     assert entries == {f"{name}.py" if name in files else name for name in MAY_IMPORT} - {
         "",
         "__main__",

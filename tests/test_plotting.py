@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import daskcoreset
 from daskcoreset import plotting
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.plotting import plot_audit, plot_coreset, plot_coresets
 
 RNG = np.random.default_rng(0)

@@ -30,11 +30,7 @@ from daskcoreset import (
     open_rows,
     plan,
 )
-from daskcoreset.core.errors import (
-    CoresetWarning,
-    InvalidInputError,
-    StoreError,
-)
+from daskcoreset.errors import CoresetWarning, InvalidInputError, StoreError
 from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,
     CoresetEstimator,

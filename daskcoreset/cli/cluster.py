@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from daskcoreset.core.deadline import check_time, deadline
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
+from daskcoreset.errors import InvalidInputError
 
 
 @contextmanager

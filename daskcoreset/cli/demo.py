@@ -10,9 +10,9 @@ import numpy as np
 import typer
 
 from daskcoreset._build import build
-from daskcoreset.core.errors import StoreError
 from daskcoreset.core.tables import size_in_bytes, text_table
 from daskcoreset.datasets import make_geometric
+from daskcoreset.errors import StoreError
 from daskcoreset.metrics.costs import kmeans_cost
 
 # Each cluster has half the rows of the one before, lies farther out and costs as much.

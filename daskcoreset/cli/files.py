@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from daskcoreset.core.errors import InvalidTypeError, StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
+from daskcoreset.errors import InvalidTypeError, StoreError
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.execution.threads import threads_here
 from daskcoreset.execution.timeout import compute_all

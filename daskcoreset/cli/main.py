@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
-from daskcoreset.core.errors import CoresetError, CoresetWarning, MissingDependencyError
+from daskcoreset.errors import CoresetError, CoresetWarning, MissingDependencyError
 
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it

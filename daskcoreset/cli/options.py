@@ -19,8 +19,8 @@ from rich.text import Text
 from daskcoreset.constructions.coverage.cover import Coverage
 from daskcoreset.constructions.draws import Draw, MergeReduce
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.tables import kind_of_values, short_seed
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.open import member_names
 from daskcoreset.inputs.options import Rows, open_rows
 from daskcoreset.sensitivities import CONSTRUCTIONS, default_method

@@ -28,7 +28,7 @@ from daskcoreset.cli.options import (
 )
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
-from daskcoreset.core.errors import warn_user
+from daskcoreset.core.messages import warn_user
 from daskcoreset.sensitivities import CONSTRUCTIONS, default_method
 from daskcoreset.storage.locations import clean_url
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag, is_int, shown
+from daskcoreset.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

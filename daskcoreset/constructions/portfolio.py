@@ -12,7 +12,7 @@ import numpy as np
 from daskcoreset.core.block import Block, ReadBlock, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
-from daskcoreset.core.errors import ignore_overflow, package_versions
+from daskcoreset.core.messages import ignore_overflow, package_versions
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 _TIMES = "mM"
 

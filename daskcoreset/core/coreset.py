@@ -15,13 +15,14 @@ from daskcoreset.core.coordinates import (
     same_coordinates,
     union_of_coordinates,
 )
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
+from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import a_type, is_int, shown, unused_name
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     import pandas as pd

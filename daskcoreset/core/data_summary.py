@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 
 # Above this a covariance matrix (8 MiB) is not gathered from the blocks.
 MAX_COLUMNS = 1024

@@ -11,8 +11,8 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
-from daskcoreset.core.errors import OutOfTimeError
 from daskcoreset.core.validation import as_float
+from daskcoreset.errors import OutOfTimeError
 
 T = TypeVar("T")
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.core.validation import column_shown
+from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from daskcoreset.core.boxes import Box

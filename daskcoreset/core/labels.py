@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import InvalidInputError
 
 # Classes at most. More are likely numbers to be regressed on, or names of rows.
 MAX_CLASSES = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from daskcoreset.core.errors import MissingDependencyError
+from daskcoreset.errors import MissingDependencyError
 
 _PLOTS = 'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
 

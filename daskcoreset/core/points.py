@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import first_nonfinite_row, rows_at
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

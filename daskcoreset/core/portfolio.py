@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from daskcoreset.core.coreset import Coreset, freeze_record, thaw
 from daskcoreset.core.data_summary import DataSummary
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, about_argument, no_array
+from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from daskcoreset.storage.locations import Location

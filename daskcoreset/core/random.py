@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import is_int
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 # What a ``random_state`` argument may be.
 RandomState: TypeAlias = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None

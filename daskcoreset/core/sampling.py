@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from daskcoreset.core.block import Block, concatenate
-from daskcoreset.core.errors import scores_error
 from daskcoreset.core.labels import class_order
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.messages import scores_error
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 # Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
 _MAX_COLUMNS = 2**14

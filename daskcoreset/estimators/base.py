@@ -15,15 +15,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from daskcoreset._build import build
 from daskcoreset.constructions.draws import Draw
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    CoresetWarning,
-    InvalidInputError,
-    InvalidTypeError,
-    warn_user,
-)
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.checks import InMemoryData, Rows, require_y
 from daskcoreset.estimators.lazy import LazyModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks

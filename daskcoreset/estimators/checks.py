@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import InvalidParameterError, validate_para
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
 from daskcoreset.core.invalid import (
     InvalidRow,
     find_bad_weight,
@@ -27,6 +26,7 @@ from daskcoreset.core.invalid import (
 from daskcoreset.core.labels import find_masked_label, find_unusable_label
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import shown, without_mask
+from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import is_xarray
 from daskcoreset.inputs.dataframes import (

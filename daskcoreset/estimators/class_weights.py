@@ -10,11 +10,11 @@ import numpy as np
 
 from daskcoreset.core.block import Block, find_bad_label, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import as_label, plain_labels
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import is_number
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 

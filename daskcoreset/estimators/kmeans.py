@@ -16,14 +16,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
 from daskcoreset.core.invalid import find_zero_row
 from daskcoreset.core.linalg import dense_rows, unit_rows
+from daskcoreset.core.messages import caller_level, warn_user
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points
 from daskcoreset.core.validation import column_shown
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,

@@ -18,11 +18,11 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.block import Block, BlockSchema, validate_block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import AnyArray, Points
 from daskcoreset.core.validation import a_type, columns_error
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.checks import (
     CheckedParameters,
     InMemoryData,

@@ -20,13 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level
 from daskcoreset.core.labels import check_classes, find_unusable_label, plain_labels
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import caller_level
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,

@@ -20,12 +20,13 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from daskcoreset.core.errors import InvalidTypeError, warn_user
 from daskcoreset.core.labels import find_unusable_label
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import a_type, is_int
+from daskcoreset.errors import InvalidTypeError
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset._build import build_and_hold_out
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import warn_user
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from daskcoreset.core.block import Block, BlockSchema, ReadBlock, validate_block
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError, about_member
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import about_member
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root

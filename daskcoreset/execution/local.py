@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
-from daskcoreset.core.errors import warn_user
+from daskcoreset.core.messages import warn_user
 from daskcoreset.execution.timeout import active_client
 from daskcoreset.inputs.blocks import MEMORY_BYTES, RowBlocks
 

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any, TypeVar
 
 from daskcoreset.core.deadline import in_time
-from daskcoreset.core.errors import warn_user
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.tables import counted, size_in_bytes
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from daskcoreset.core.block import ReadBlock
-from daskcoreset.core.errors import about_member
 from daskcoreset.core.invalid import InvalidRow, plain
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import about_member
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.threads import at_once
 

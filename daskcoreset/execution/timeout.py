@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from daskcoreset.core.deadline import check_time, deadline, in_time
-from daskcoreset.core.errors import ClusterError
+from daskcoreset.errors import ClusterError
 from daskcoreset.execution.versions import check_workers
 
 # Modules of the schedulers that take callbacks for one computation.

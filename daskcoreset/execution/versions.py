@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from daskcoreset.core.deadline import in_time
-from daskcoreset.core.errors import WorkerMismatchError
+from daskcoreset.errors import WorkerMismatchError
 
 Versions: TypeAlias = Mapping[str, str | None]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.errors import InvalidInputError
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
 _GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20

@@ -17,7 +17,6 @@ import numpy as np
 
 from daskcoreset.core.block import BlockSchema
 from daskcoreset.core.boxes import Box
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
@@ -28,6 +27,7 @@ from daskcoreset.core.validation import (
     is_int,
     too_many_zeros,
 )
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.arrays import RowArray, cut_chunks, even_cut, is_sparse
 from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.open import OpenedData, open_all, warn_of_names

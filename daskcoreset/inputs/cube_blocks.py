@@ -12,9 +12,9 @@ from uuid import uuid4
 import numpy as np
 
 from daskcoreset.core.boxes import Box
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import without_mask
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray
 
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.coordinates import kept_values
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.core.validation import unused_name
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.cube_blocks import BoxRows, Flattening, cut, dask_rows, in_memory
 from daskcoreset.inputs.dataframes import as_tasks, check_numeric
 from daskcoreset.inputs.options import ReadOptions, Rows, check_columns

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidTypeError
 from daskcoreset.inputs.arrays import RowArray
 
 # Of text and of all else that NumPy has no numbers for.

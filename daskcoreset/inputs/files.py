@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.inputs.arrays import MemoryRows, RowArray
 from daskcoreset.inputs.filesystems import Layout, Place, check_seen, clear_errors, read_clearly
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from daskcoreset.core.errors import (
+from daskcoreset.errors import (
     CoresetError,
     InvalidInputError,
     MissingDependencyError,

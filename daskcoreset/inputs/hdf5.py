@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.optional import import_reader
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
+from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.inputs.arrays import RowArray, near, stacked
 from daskcoreset.inputs.filesystems import (
     Layout,

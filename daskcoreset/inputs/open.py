@@ -17,17 +17,12 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingPathError,
-    warn_user,
-)
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.optional import import_reader
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import a_type, is_real, shown as briefly, without_mask
+from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.inputs.arrays import (
     JoinedRows,
     MemoryRows,

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import MissingChunks
 from daskcoreset.core.validation import a_type, check_choice, check_flag, check_options, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 
 @dataclass(frozen=True)

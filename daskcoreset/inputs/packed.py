@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidTypeError
 from daskcoreset.inputs.hdf5 import Hdf5Array
 
 # Attributes of the conventions CF, with the values that change nothing.

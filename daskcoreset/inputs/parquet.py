@@ -18,14 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    StoreError,
-)
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
 from daskcoreset.core.optional import import_reader
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.inputs.arrays import RowArray, stacked
 from daskcoreset.inputs.dataframes import (
     OBJECT,

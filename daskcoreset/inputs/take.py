@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.cubes import dims_of_cube
 from daskcoreset.inputs.open import open_all, open_container, select_columns

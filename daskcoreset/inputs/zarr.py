@@ -19,9 +19,9 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import without_mask
+from daskcoreset.errors import StoreError
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.filesystems import (
     Layout,

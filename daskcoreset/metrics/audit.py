@@ -10,12 +10,13 @@ import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.labels import MAX_CLASSES
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import check_usable, data_of
 from daskcoreset.metrics.poisson_sample import (

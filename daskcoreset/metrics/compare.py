@@ -18,13 +18,14 @@ from daskcoreset.constructions.draws import Draw
 from daskcoreset.constructions.portfolio import PortfolioJob
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, about_member
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import about_member
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.metrics.audit import PARTS, cost_for, is_regression

@@ -10,7 +10,6 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import find_unusable_row
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import FloatArray
@@ -18,6 +17,7 @@ from daskcoreset.core.validation import (
     columns_error,
     n_dims,
 )
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks, row_blocks
 from daskcoreset.objectives import QuantizationError

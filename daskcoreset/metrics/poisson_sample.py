@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.block import Block, concatenate, labels_of
-from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
 from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.messages import ignore_overflow, overflow_error
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Objective

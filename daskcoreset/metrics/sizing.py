@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import as_float, as_int, is_choice
+from daskcoreset.errors import InvalidInputError
 
 __all__ = ["theory_size"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import is_choice
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import divergences
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.divergences import plain_fields
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import a_type, n_dims
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare

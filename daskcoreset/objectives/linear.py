@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from daskcoreset.core.block import Block, find_bad_label, labels_of
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_class
 from daskcoreset.solvers.linear import solve_svm

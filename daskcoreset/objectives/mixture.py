@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.invalid import InvalidRow, find_inexact, find_unusable_row
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import dense_rows, inner_products, one_thread
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective
 
 

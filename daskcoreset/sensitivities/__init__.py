@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING
 from typing import Any
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import a_type, as_int, is_choice, shown, suggestion
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import LightweightBregman
 from daskcoreset.sensitivities.bregman_strong import StrongBregman

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import (
     Box,
     Moments,
@@ -21,6 +20,7 @@ from daskcoreset.core.moments import (
     scatter_of,
 )
 from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_totals

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from daskcoreset.core.block import Block, class_codes, find_bad_target
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import dense_rows
@@ -24,6 +23,7 @@ from daskcoreset.core.validation import (
     check_choice,
     check_flag,
 )
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.least_squares import total_leverage

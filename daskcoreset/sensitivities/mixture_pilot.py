@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, dense_rows, rows_at
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.kmeans import Clusters, assign
 from daskcoreset.solvers.mixture.model import CovarianceType, MixtureModel, posterior, whitened
 from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components

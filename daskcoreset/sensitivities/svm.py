@@ -9,12 +9,12 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from daskcoreset.core.block import Block, find_bad_target
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow, find_unusable_row
 from daskcoreset.core.labels import check_classes
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag, is_choice
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import SVMDesign, Variant

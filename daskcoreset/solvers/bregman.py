@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers, is_int
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.divergences import Divergence, resolve_divergence
 
 

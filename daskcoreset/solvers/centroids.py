@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.kmeans import Clusters, assign, lloyd_step, rough_kmeans, seed_cells
 
 # Lloyd steps after the seeds: further ones were measured to lower the cost in the cells by less

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import (
     dense_rows,
     one_thread,
@@ -23,6 +22,7 @@ from daskcoreset.core.linalg import (
 )
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
+from daskcoreset.errors import InvalidInputError
 
 # A rough solution is all that scores need; cost falls little after a few steps.
 _LLOYD_STEPS = 10

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.storage.atomic import is_leftover, make_folder, new_file, new_store
 from daskcoreset.storage.locations import (
     OBJECT_STORES,

@@ -15,15 +15,15 @@ from uuid import uuid4
 import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, check_time, in_time
-from daskcoreset.core.errors import (
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import check_flag
+from daskcoreset.errors import (
     CoresetError,
     InvalidInputError,
     MissingDependencyError,
     MissingPathError,
     StoreError,
 )
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_flag
 from daskcoreset.storage.atomic import find_previous, new_store
 from daskcoreset.storage.locations import (
     Location,

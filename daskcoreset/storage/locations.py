@@ -14,14 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    StoreError,
-)
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.validation import a_type, check_options
+from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

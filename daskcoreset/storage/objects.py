@@ -15,7 +15,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
-from daskcoreset.core.errors import StoreError
+from daskcoreset.errors import StoreError
 from daskcoreset.storage.locations import RefusedError, clear_errors
 
 if TYPE_CHECKING:

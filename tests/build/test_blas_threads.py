@@ -76,7 +76,7 @@ def digest(name: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::daskcoreset.core.errors.CoresetWarning")
+@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
 @few("name", list(WORK), 3)
 def test_bits__whatever_the_threads_of_blas_and_the_thread_that_calls(name: str) -> None:
     with threadpool_limits(1, "blas"):

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.sensitivities import (
     LightweightBregman,
     Sensitivity,

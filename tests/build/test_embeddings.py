@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from daskcoreset import Coreset, MergeReduce, StrongKMeans, build, metrics, open_rows, plan
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans
 from tests.acceptance.tools.counting import CountingScheduler
 

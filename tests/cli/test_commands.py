@@ -18,7 +18,7 @@ import zarr
 import daskcoreset
 from daskcoreset import Coreset
 from daskcoreset.cli import files
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from tests.acceptance.tools.object_stores import SECRET, ObjectServer
 from tests.tools.command_line import Capture, call_main, error_line, facts_of
 

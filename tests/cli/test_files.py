@@ -11,7 +11,7 @@ import zarr
 
 from daskcoreset import Coreset
 from daskcoreset.cli import files
-from daskcoreset.core.errors import StoreError
+from daskcoreset.errors import StoreError
 from tests.tools.command_line import Capture, call_main, facts_of
 
 if TYPE_CHECKING:

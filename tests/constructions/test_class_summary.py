@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.kernel_problems import U, X, Y
 

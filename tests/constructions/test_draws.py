@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daskcoreset.constructions.draws import Draw, MergeReduce
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 
 @pytest.mark.parametrize("kind", [Draw, MergeReduce])

@@ -22,7 +22,7 @@ from daskcoreset import (
     StrongKMeans,
     Uniform,
 )
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 
 ROWS, CHUNK, D = 6000, 500, 4
 

@@ -21,13 +21,13 @@ from sklearn.cluster import KMeans
 from zarr.storage import MemoryStore
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.points import WeightedPoints
 from tests.tools.coresets import RECORD, make_coreset, rows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import zarr
 from sklearn.cluster import KMeans
 
 from daskcoreset import Coreset, CoresetStream, CoresetTree, build, build_many
-from daskcoreset.core.errors import CoresetWarning, InvalidTypeError, StoreError
+from daskcoreset.errors import CoresetWarning, InvalidTypeError, StoreError
 
 
 def test_warnings__point_at_the_line_that_called() -> None:

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 import daskcoreset
 from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators, open_rows
 from daskcoreset._build import default_size
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,
     CoresetEstimator,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,

@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from tests.acceptance.tools.hostile import uneven_categories

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetKMeans,
 )

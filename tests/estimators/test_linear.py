@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC
 from daskcoreset.estimators.linear import LinearSVM
 from daskcoreset.objectives import QuantizationError

@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset import Draw, build
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture
 from daskcoreset.sensitivities import Mixture
 from tests.acceptance.tools.counting import CountingScheduler

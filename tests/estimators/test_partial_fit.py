@@ -8,9 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.core.errors import (
-    InvalidInputError,
-)
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskcoreset._build import build
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from tests.pairs import each
 
 # --- blocks that are not what they declare ---------------------------------------------------

@@ -15,7 +15,7 @@ from dask.callbacks import Callback
 
 from daskcoreset import Draw, MergeReduce, build, grow
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CoresetSVC
 from daskcoreset.execution import local
 from daskcoreset.inputs.blocks import HUGE_BYTES, MEMORY_BYTES, TARGET_BYTES, row_blocks

@@ -13,7 +13,7 @@ import pytest
 from dask.callbacks import Callback
 
 from daskcoreset import Draw, build, plan
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from tests.acceptance.tools.counting import CountingScheduler
 from tests.pairs import pairs
 

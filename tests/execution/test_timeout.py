@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import OutOfTimeError
+from daskcoreset.errors import OutOfTimeError
 from daskcoreset.execution.engine import apply
 from tests.acceptance.tools.cluster_harness import until
 

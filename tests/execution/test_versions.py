@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.core.errors import WorkerMismatchError
+from daskcoreset.errors import WorkerMismatchError
 from daskcoreset.execution.versions import own_versions
 from tests.acceptance.tools.cluster_harness import RealCluster, real_cluster
 

@@ -14,9 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, plan
-from daskcoreset.core.errors import (
-    InvalidInputError,
-)
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetKMeans,
 )

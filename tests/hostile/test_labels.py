@@ -10,9 +10,9 @@ import pytest
 from sklearn.svm import SVC
 
 from daskcoreset import Draw, Logistic, build
-from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.raking import Target, rake, scale_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.errors import CoresetWarning
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import Coreset, CoresetStream, CoresetTree, build, open_rows, plan, time_limit
-from daskcoreset.core.errors import CoresetError, OutOfTimeError, StoreError
+from daskcoreset.errors import CoresetError, OutOfTimeError, StoreError
 from daskcoreset.estimators import CoresetKMeans
 from tests.acceptance.tools.object_stores import ObjectServer
 from tests.acceptance.tools.servers import FileServer, deaf_server, refusing_port

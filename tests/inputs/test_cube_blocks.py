@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from daskcoreset import build, open_rows
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 
 
 def test_chunks__of_unknown_size_are_an_error() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset.core.errors import StoreError
+from daskcoreset.errors import StoreError
 from daskcoreset.inputs.zarr import checked
 
 X = np.random.default_rng(2).normal(5.0, 1.0, size=(400, 3))

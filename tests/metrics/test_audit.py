@@ -27,8 +27,8 @@ import daskcoreset
 from daskcoreset import Draw, MergeReduce
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     CoresetBregman,
     CoresetEstimator,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from daskcoreset import SVM, Mixture, StrongKMeans, build, compare
-from daskcoreset.core.errors import CoresetError
 from daskcoreset.datasets import make_mixture
+from daskcoreset.errors import CoresetError
 from tests.acceptance.tools.counting import CountingArray
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
     SVM,

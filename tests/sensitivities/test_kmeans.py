@@ -9,7 +9,7 @@ import pytest
 
 from daskcoreset import Mixture, StrongKMeans, build
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.solvers.kmeans import Clusters
 from daskcoreset.testing import SensitivityContract

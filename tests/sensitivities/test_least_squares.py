@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from daskcoreset import CoresetStream, Draw, LeastSquares, MergeReduce, build
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LeastSquaresCost
 from daskcoreset.testing import SensitivityContract
 from tests.pairs import each

@@ -12,7 +12,7 @@ import pytest
 
 from daskcoreset import build
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import SensitivityContract

@@ -9,7 +9,7 @@ import pytest
 
 from daskcoreset import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.metrics.costs import kmeans_cost
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from daskcoreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 
 COORDINATES: dict[str, Any] = {
     "time": np.array(["2020-01-01", "NaT"], "M8[ns]"),

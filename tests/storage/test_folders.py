@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from daskcoreset.core.errors import StoreError
+from daskcoreset.errors import StoreError
 from daskcoreset.storage.disk import DiskFolder, find_folder
 from daskcoreset.storage.locations import RefusedError
 from daskcoreset.storage.objects import ROOT

@@ -19,7 +19,7 @@ from obstore.store import MemoryStore as ObjectsInMemory
 from zarr.core.attributes import Attributes
 from zarr.storage import MemoryStore, ObjectStore, StorePath
 
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.storage.group import JSON, GroupContents, fill_group, read_group, write_group
 from daskcoreset.storage.locations import Location
 from tests.acceptance.tools.groups import a_home, names, snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daskcoreset import CoresetTree
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError, StoreError
+from daskcoreset.errors import InvalidInputError, MissingDependencyError, StoreError
 from daskcoreset.storage.disk import find_folder
 from daskcoreset.storage.locations import clear_errors, object_store, object_store_name
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer

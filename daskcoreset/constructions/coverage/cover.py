@@ -7,13 +7,10 @@ from typing import Any, ClassVar
 
 from daskcoreset.constructions.coverage.reads import Cover, cover
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    package_versions,
-    warn_user,
-)
 from daskcoreset.core.linalg import csr_rows
+from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.validation import as_float, as_int
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.blocks import RowBlocks
 
 

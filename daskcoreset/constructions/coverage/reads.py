@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.block import Block, concatenate
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import no_weight_error
 from daskcoreset.core.linalg import dense_rows, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 

@@ -43,16 +43,12 @@ from daskcoreset.constructions.margin.active_state import (
 )
 from daskcoreset.constructions.margin.core_set import first_few
 from daskcoreset.constructions.margin.pool import Pool
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    NotSeparableError,
-    warn_user,
-)
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import as_numbers, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 
 # Rows looked at for each that is asked for, where several are asked for at a time.
 _CANDIDATES = 8

@@ -17,9 +17,9 @@ from daskcoreset.constructions.margin.core_set import (
     solve_margin,
 )
 from daskcoreset.constructions.margin.rows import SelectedRows
-from daskcoreset.core.errors import InvalidInputError, NotSeparableError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.errors import InvalidInputError, NotSeparableError
 
 # What a class may be: text, a finite number, or a truth value.
 Label: TypeAlias = "str | int | float | bool"

@@ -30,10 +30,11 @@ from daskcoreset.constructions.margin.rows import (
 )
 from daskcoreset.core.block import Block
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import NotSeparableError, warn_user
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.errors import NotSeparableError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin, hard_margin_bias

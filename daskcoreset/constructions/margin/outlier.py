@@ -16,11 +16,12 @@ from daskcoreset.constructions.margin.outlier_problems import (
     SharedProblems,
 )
 from daskcoreset.constructions.margin.rows import FirstRead, signs_of
-from daskcoreset.core.errors import InvalidInputError, NotSeparableError, warn_user
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.errors import InvalidInputError, NotSeparableError
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks
 

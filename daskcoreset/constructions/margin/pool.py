@@ -18,8 +18,8 @@ from daskcoreset.constructions.margin.rows import (
     smallest,
 )
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube

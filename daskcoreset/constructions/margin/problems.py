@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daskcoreset.constructions.class_summary import ClassSummary
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.errors import InvalidInputError
 
 # Rows whose scores are formed at a time.
 _TILE = 4096

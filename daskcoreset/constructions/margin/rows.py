@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block import Block, concatenate, labels_of
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import MAX_LABELS
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 

@@ -16,11 +16,11 @@ from daskcoreset.constructions.margin.core_set import evidence_of, first_few
 from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
 from daskcoreset.constructions.margin.rows import mark, row_numbers, rows_of_block
 from daskcoreset.core.block import Block, labels_of
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin

@@ -15,11 +15,12 @@ import numpy as np
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
+from daskcoreset.core.messages import caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import Engine, map_reduce
 from daskcoreset.execution.steps import run_together
 from daskcoreset.objectives import Objective

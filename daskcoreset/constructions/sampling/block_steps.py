@@ -26,9 +26,9 @@ import numpy as np
 
 from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
 from daskcoreset.core.block import Block, ReadBlock, class_codes
-from daskcoreset.core.errors import ignore_overflow, scores_error
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import class_order
+from daskcoreset.core.messages import ignore_overflow, scores_error
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,

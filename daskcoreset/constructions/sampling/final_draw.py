@@ -20,13 +20,8 @@ from daskcoreset.constructions.sampling.messages import (
     merge_reports,
 )
 from daskcoreset.core.block import Block, class_codes
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    check_total_scores,
-    ignore_overflow,
-)
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import check_total_scores, ignore_overflow
 from daskcoreset.core.raking import Calibrated
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
@@ -37,6 +32,7 @@ from daskcoreset.core.sampling import (
     systematic,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
+from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.execution.engine import BlockResults, Reduction
 from daskcoreset.execution.steps import Request, Steps
 from daskcoreset.sensitivities import Sensitivity

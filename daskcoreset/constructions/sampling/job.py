@@ -19,13 +19,8 @@ from daskcoreset.constructions.sampling.block_steps import (
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
 from daskcoreset.constructions.sampling.messages import DrawRequest
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    package_versions,
-    warn_complete,
-    warn_few,
-    warn_user,
-)
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import package_versions, warn_complete, warn_few, warn_user
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block import Block, concatenate
-from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.invalid import no_weight_error
+from daskcoreset.core.messages import ignore_overflow
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Sensitivity
 

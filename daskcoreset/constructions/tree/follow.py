@@ -27,8 +27,8 @@ from daskcoreset.constructions.tree.leaves import (
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.source import Look, Part, SourceRecord, SourceView
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import CoresetError, InvalidInputError
 from daskcoreset.core.points import WeightedPoints, to_arrays
+from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.execution.progress import count_reads
 
 # Leaves that are read at a time: each holds a block, and on a cluster waits for its workers.

@@ -14,14 +14,15 @@ from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
 from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_complete, warn_few
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import csr_rows, one_thread
+from daskcoreset.core.messages import warn_complete, warn_few
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.steps import Request, Steps, run_alone

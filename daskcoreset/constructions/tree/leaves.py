@@ -19,13 +19,13 @@ from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, shape_by_keys
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import a_type, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.cubes import refuse_cube
 
 if TYPE_CHECKING:

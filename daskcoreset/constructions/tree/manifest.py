@@ -28,9 +28,9 @@ from daskcoreset.constructions.tree.place import (
 )
 from daskcoreset.constructions.tree.shape import Part
 from daskcoreset.constructions.tree.source import SourceRecord
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.storage.group import refuse_inconsistent
 
 _NODE = "coreset-tree-node"

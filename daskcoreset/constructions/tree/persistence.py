@@ -24,11 +24,12 @@ from daskcoreset.constructions.tree.reducer import (
     resolve_reducer,
 )
 from daskcoreset.core.coreset import freeze, thaw
-from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
 from daskcoreset.core.linalg import csr_rows
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import columns_error
+from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
 from daskcoreset.storage.group import GroupContents, refuse_inconsistent

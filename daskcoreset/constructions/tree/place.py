@@ -30,12 +30,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import uuid4
 
 from daskcoreset.core.deadline import pause
-from daskcoreset.core.errors import (
-    MissingPathError,
-    OutOfTimeError,
-    OvertakenError,
-    StoreError,
-)
+from daskcoreset.errors import MissingPathError, OutOfTimeError, OvertakenError, StoreError
 from daskcoreset.storage import group
 from daskcoreset.storage.disk import DiskFolder, find_folder
 from daskcoreset.storage.group import GroupContents, refuse_inconsistent

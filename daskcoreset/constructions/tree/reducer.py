@@ -27,13 +27,8 @@ from daskcoreset.constructions.sampling.final_draw import (
     draw_systematically,
 )
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    check_total_scores,
-    ignore_overflow,
-)
 from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.messages import check_total_scores, ignore_overflow
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import (
     draw_with_replacement,
@@ -42,6 +37,7 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.core.validation import check_choice, is_int
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import Sensitivity, construction_for
 

@@ -22,14 +22,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from daskcoreset.constructions.tree.leaves import Leaf
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    MissingPathError,
-    warn_user,
-)
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.optional import import_reader
 from daskcoreset.core.validation import a_type, as_int, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.filesystems import (
     Place,

@@ -31,18 +31,13 @@ from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.source import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    OvertakenError,
-    about_argument,
-    no_array,
-)
+from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, OvertakenError
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.storage.locations import Location
 

@@ -51,12 +51,13 @@ from daskcoreset.constructions.tree.place import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, about_argument, no_array
+from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, no_array
+from daskcoreset.core.messages import no_array
 from daskcoreset.core.validation import is_int, shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset

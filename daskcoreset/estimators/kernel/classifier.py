@@ -15,12 +15,13 @@ from daskcoreset.constructions.coverage.cover import check_diameter
 from daskcoreset.constructions.coverage.reads import cover
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, package_versions
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.messages import package_versions
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import InMemoryData, refuse_as
 from daskcoreset.estimators.decision import DecisionModel

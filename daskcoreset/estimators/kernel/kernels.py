@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense, one_thread, product
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import is_number
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.decision import DecisionFunction
 
 # Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache.

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.moments import moments_of
@@ -22,6 +21,7 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.kernel.classifier import (
     KERNEL_CONSTRAINTS,

@@ -15,8 +15,8 @@ import scipy.linalg
 
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.messages import scores_error
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray

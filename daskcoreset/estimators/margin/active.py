@@ -15,12 +15,13 @@ from daskcoreset.constructions.margin.active import ActiveRun, Oracle, start_run
 from daskcoreset.constructions.margin.active_state import ActiveMargin, ActiveOptions
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.rows import refuse_wide
-from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.labels import plain_labels
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import check_flag
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
 

@@ -28,13 +28,14 @@ from daskcoreset.constructions.margin.rows import (
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import NotSeparableError, package_versions, warn_user
 from daskcoreset.core.invalid import finite_rows
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
+from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.errors import NotSeparableError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.decision import DecisionModel

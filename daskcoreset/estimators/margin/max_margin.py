@@ -24,9 +24,9 @@ from daskcoreset.constructions.margin.structured import (
     StructuredStep,
     structured_margin,
 )
-from daskcoreset.core.errors import InvalidInputError, NotSeparableError
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidInputError, NotSeparableError
 from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, HardMarginModel
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks

@@ -28,14 +28,10 @@ from daskcoreset.constructions.margin.structured import (
     structured_margin,
 )
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    NotSeparableError,
-    warn_user,
-)
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.estimators.checks import is_in_memory, refuse_as, require_y
 from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
 from daskcoreset.execution.engine import map_rows

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.validation import is_choice, suggestion
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
 

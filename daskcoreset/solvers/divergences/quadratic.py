@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.moments import distances_to, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.divergences.base import Divergence
 
 # Smallest eigenvalue, at unit diagonal, that leaves an inverse four correct digits.

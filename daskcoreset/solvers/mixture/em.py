@@ -17,12 +17,12 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, is_choice
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     MixtureModel,

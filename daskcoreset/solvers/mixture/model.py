@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.errors import InvalidInputError
 
 # Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once.
 _TILE_NUMBERS = 2**18

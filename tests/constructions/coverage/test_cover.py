@@ -8,7 +8,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset import Coverage
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from tests.tools.covers import near_a_surface
 
 

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 
 from daskcoreset.constructions.coverage.reads import cover, nearest
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import cut_rows
 from tests.acceptance.tools.strategies import chunks_of, dask_arrays, matrices

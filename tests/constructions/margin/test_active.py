@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset.constructions.margin.active import OracleError
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import ActiveMaxMarginClassifier
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from tests.pairs import each

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import OutlierMaxMarginClassifier
 from tests.tools.margins import planted
 

@@ -13,8 +13,8 @@ import daskcoreset
 from daskcoreset.constructions.sampling import auto_size as growth
 from daskcoreset.constructions.sampling.auto_size import AutoSize
 from daskcoreset.core.coreset import thaw
-from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.sensitivities import Mixture, Sensitivity, StrongBregman, StrongKMeans
 
 

@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from daskcoreset import CoresetTree, open_rows
-from daskcoreset.core.errors import StoreError
+from daskcoreset.errors import StoreError
 from tests.acceptance.tools.object_stores import ObjectServer, object_server
 from tests.acceptance.tools.servers import FileServer, file_server
 from tests.acceptance.tools.view_histories import assert_alike

@@ -9,11 +9,8 @@ import pytest
 import zarr
 
 from daskcoreset import CoresetTree, MergeReduce, open_rows
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-)
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from tests.acceptance.tools.view_histories import assert_alike
 from tests.pairs import few
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import MergeReduce, build
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.sensitivities import StrongKMeans, Uniform
 
 N = 3000

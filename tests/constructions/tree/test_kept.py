@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetStream, CoresetTree, MergeReduce
-from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import StoreError
 
 OPTIONS: dict[str, Any] = {
     "method": "uniform",

@@ -16,7 +16,7 @@ from daskcoreset.constructions.tree.place import (
     page_files,
     place_at,
 )
-from daskcoreset.core.errors import OvertakenError, StoreError
+from daskcoreset.errors import OvertakenError, StoreError
 from daskcoreset.storage.disk import DiskFolder
 
 

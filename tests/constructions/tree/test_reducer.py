@@ -10,8 +10,8 @@ import pytest
 
 import daskcoreset
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.sensitivities import (
     Uniform,
 )

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetTree
-from daskcoreset.core.errors import (
-    InvalidInputError,
-)
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.testing import assert_mean
 from tests.acceptance.tools.trees import day, made
 

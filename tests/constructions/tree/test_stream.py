@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetStream
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 
 N = 1500
 

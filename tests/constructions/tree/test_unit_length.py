@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetStream, CoresetTree, open_rows
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import unit_rows
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidInputError
 
 RNG = np.random.default_rng(0)
 

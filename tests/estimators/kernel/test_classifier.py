@@ -16,8 +16,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import CoresetKernelClassifier, ODMClassifier
 from tests.pairs import each
 from tests.tools.kernel_rows import CLASSES, ROWS, chunked

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.kernel.kernels import KernelMap, nearest, resolve_gamma
 from tests.pairs import pairs
 from tests.tools.kernel_problems import kernel_values

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier, OutlierMaxMarginClassifier
 from tests.tools.margins import separable
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from daskcoreset.constructions.margin.problems import SequenceProblem
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from tests.tools.structured_problems import planted
 

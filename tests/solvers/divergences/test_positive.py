@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.divergences import ItakuraSaito, KullbackLeibler
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.divergences import (
     KullbackLeibler,
     SquaredEuclidean,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from sklearn.mixture import GaussianMixture
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
