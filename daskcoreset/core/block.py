@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
@@ -9,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.boxes import Box
 from daskcoreset.core.invalid import (
     InvalidRow,
     find_bad_weight,
@@ -18,7 +18,6 @@ from daskcoreset.core.invalid import (
     find_zero_row,
     finite_rows,
     first_of,
-    rows_with,
 )
 from daskcoreset.core.labels import (
     MAX_CLASSES,
@@ -203,6 +202,61 @@ def class_codes(block: Block, classes: AnyArray) -> IndexArray:
     return places.astype(np.int64, copy=False)[codes]
 
 
+@dataclass(frozen=True, slots=True)  # slots pickle without the names of the fields
+class Box:
+    """A block of an array of several dimensions, each cell of which is a row.
+
+    Rows lie within the block in C order, and are numbered in the C order of the whole array.
+
+    Attributes
+    ----------
+    dims : tuple of str
+        Names of the dimensions.
+    starts, lengths : tuple of int
+        Start and length of the block along each dimension.
+    shape : tuple of int
+        Shape of the whole array.
+    """
+
+    dims: tuple[str, ...]
+    starts: tuple[int, ...]
+    lengths: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return math.prod(self.lengths)
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """The block, as xarray selects it by positions."""
+        parts = zip(self.dims, self.starts, self.lengths, strict=True)
+        return {dim: slice(start, start + length) for dim, start, length in parts}
+
+    def numbers(self, positions: Any) -> IndexArray:
+        """Return the numbers, in the whole array, of rows at positions of the block.
+
+        Examples
+        --------
+        >>> Box(("y", "x"), (1, 2), (2, 2), (4, 5)).numbers([0, 1, 2])
+        array([ 7,  8, 12])
+        """
+        places = np.unravel_index(np.asarray(positions, dtype=np.int64), self.lengths)
+        moved = tuple(place + start for place, start in zip(places, self.starts, strict=True))
+        return np.asarray(np.ravel_multi_index(moved, self.shape), dtype=np.int64)
+
+    def describe(self, position: int) -> str:
+        """Return where a row is, for errors.
+
+        Examples
+        --------
+        >>> Box(("y", "x"), (1, 2), (2, 2), (4, 5)).describe(3)
+        'row 13 (y 2, x 3)'
+        """
+        number = int(self.numbers(position))
+        places = zip(self.dims, np.unravel_index(number, self.shape), strict=True)
+        return f"row {number} ({', '.join(f'{dim} {int(place)}' for dim, place in places)})"
+
+
 @dataclass(frozen=True, eq=False)
 class ReadBlock:
     """A block after reading: its usable rows, or its first invalid row.
@@ -230,9 +284,9 @@ class ReadBlock:
 
     def located(self, value: Any) -> Any:
         """Return a value of the block. An `InvalidRow` says where in the dimensions it is."""
-        if self.box is None or not isinstance(value, InvalidRow):
+        if self.box is None or not isinstance(value, InvalidRow) or value.row is None:
             return value
-        return value.within(self.box)
+        return value.at(self.box.describe(value.row))
 
     @property
     def valid_block(self) -> Block:
@@ -240,6 +294,8 @@ class ReadBlock:
         assert self.block is not None  # noqa: S101 - the engine has seen to it
         return self.block
 
+
+_FLOAT64 = np.dtype(np.float64)
 
 # Columns that messages know by name.
 _MAX_NAMED = 100
@@ -294,6 +350,8 @@ def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
 
 
+# Numbers too large for the dtype become infinite, which is found and reported.
+@np.errstate(over="ignore", invalid="ignore")
 def validate_block(
     parts: Mapping[str, Any], schema: BlockSchema, *, index: int = 0, size: int | None = None
 ) -> ReadBlock:
@@ -317,71 +375,79 @@ def validate_block(
         row of the whole data set is known only at the root.
     """
     X, y, sample_weight = parts["X"], parts.get("y"), parts.get("sample_weight")
-    problem = _find_misfit(parts, schema, index, size)
+    problem = (
+        _find_misfit(parts, schema, index, size)
+        or find_masked_label(y)
+        or find_inexact("X", X, schema.columns)
+        or find_inexact("sample_weight", sample_weight)
+    )
     if problem is not None:
         return ReadBlock(size or 0, None, problem)
-    n_rows = int(X.shape[0])
-    inexact = find_inexact("X", X, schema.columns)
-    weights = np.ones(n_rows)
-    # Numbers too large for the dtype become infinite, which is found and reported.
-    with np.errstate(over="ignore", invalid="ignore"):
-        points = _as_points(X, schema.dtype)
-        if sample_weight is not None:
-            inexact = first_of(inexact, find_inexact("sample_weight", sample_weight))
-            weights = _plain(sample_weight, np.dtype(np.float64))
-            problem = find_bad_weight(weights)
-        if problem is not None and schema.on_invalid == "drop":
-            # Rows that are left out need no weight: masks of land are often in the weights, too.
-            weights = np.where(rows_with(points, np.isfinite), weights, 0.0)
-            problem = find_bad_weight(weights)
-    labels = None if y is None else np.asarray(y)
-    if schema.class_weight and labels is not None:
-        weights = weights * class_factors(labels, schema.class_weight)
-    lengths = None
+    points, labels, lengths = (
+        _as_points(X, schema.dtype),
+        None if y is None else np.asarray(y),
+        None,
+    )
+    n_rows = points.shape[0]
+    is_weighted = sample_weight is not None
+    weights = _plain(sample_weight, np.dtype(np.float64)) if is_weighted else np.ones(n_rows)
     if schema.metric == "cosine":
         points, lengths = unit_rows(points)
     block = Block(points, weights, labels)
+    if schema.on_invalid == "drop":
+        kept = finite_rows(points) if lengths is None else np.flatnonzero(lengths > 0.0)
+        if len(kept) < n_rows:
+            labels = None if labels is None else labels[kept]
+            block, lengths = block.take(kept), None
+    problem = find_bad_weight(block.weights)
     if problem is None:
-        block, problem = _usable_rows(block, schema, lengths)
-    if problem is None and labels is not None and labels.dtype.kind in "OT":
-        kept = labels if block.rows is None else labels[block.rows]
-        # As text it would be a class of its own; a missing number stays NaN, which is none.
-        problem = find_unusable_label(kept, block.rows)
-    problem = first_of(inexact, problem)
+        if schema.class_weight and labels is not None:
+            factors = class_factors(labels, schema.class_weight)
+            block = replace(block, weights=block.weights * factors)
+        problem = _find_invalid(block, labels, lengths, schema)
+    if problem is not None and problem.row is not None:
+        problem = replace(problem, row=block.number_of(problem.row))
     return ReadBlock(n_rows, None if problem else block, problem)
+
+
+def _find_invalid(
+    block: Block, labels: AnyArray | None, lengths: FloatArray | None, schema: BlockSchema
+) -> InvalidRow | None:
+    """Return the first row without use among those that were not dropped, or None.
+
+    The labels are as read, and the lengths there if rows were divided by them.
+    """
+    problem = find_unusable_row(block.points, block.weights, columns=schema.columns)
+    if lengths is not None:
+        problem = first_of(problem, find_zero_row(lengths, block.weights))
+    if problem is None and labels is not None and labels.dtype.kind in "OT":
+        # As text it would be a class of its own; a missing number stays NaN, which is none.
+        problem = find_unusable_label(labels)
+    return problem
 
 
 def _find_misfit(
     parts: Mapping[str, Any], schema: BlockSchema, index: int, size: int | None
 ) -> InvalidRow | None:
     """Return the part of a block that is not an array as declared, or None."""
+    n_rows = (getattr(parts["X"], "shape", None) or (0,))[0] if size is None else size
     for name, part in parts.items():
         shape = getattr(part, "shape", None)
-        if not isinstance(shape, tuple) or (name == "X" and not shape):
-            return InvalidRow(
-                f"{name} has {a_type(part)} in place of an array in block {index}",
-                argument=name,
-                remedy="return numpy.asarray of it there",
-            )
-    for name, part in parts.items():
-        if not _has_declared_dtype(name, part, schema):
-            return InvalidRow(
-                f"{name} has dtype {part.dtype} in block {index}, which is not the dtype that "
-                f"{name} declares, and its values would change",
-                argument=name,
-                remedy=f"convert its blocks, for example with {name}.map_blocks(lambda block: "
-                f"block.astype({name}.dtype))",
-            )
-    n_rows = parts["X"].shape[0] if size is None else size
-    for name, part in parts.items():
         expected = (n_rows, schema.n_features) if name == "X" else (n_rows,)
-        if part.shape != expected:
-            return InvalidRow(
-                f"{name} has shape {part.shape} in block {index}, in place of {expected}",
-                argument=name,
-                remedy=f"make the chunks of {name} agree with its blocks, and with X",
-            )
-    return find_masked_label(parts.get("y"))
+        if not isinstance(shape, tuple):
+            found, declared = a_type(part), "an array"
+        elif shape != expected:
+            found, declared = f"shape {shape}", str(expected)
+        elif not _has_declared_dtype(name, part, schema):
+            found, declared = f"dtype {part.dtype}", "the dtype that it declares"
+        else:
+            continue
+        return InvalidRow(
+            f"{name} has {found} in block {index}, in place of {declared}",
+            argument=name,
+            remedy=f"make the blocks of {name} arrays as it declares, that agree with those of X",
+        )
+    return None
 
 
 def _has_declared_dtype(name: str, part: Any, schema: BlockSchema) -> bool:
@@ -411,23 +477,3 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
     """Return numbers in plain memory. Masked ones become NaN, which is found and reported."""
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
     return np.require(np.asarray(without_mask(array)), dtype, ["C", "A"])
-
-
-def _usable_rows(
-    block: Block, schema: BlockSchema, lengths: FloatArray | None
-) -> tuple[Block, InvalidRow | None]:
-    """Return a block without rows that are to be dropped, and the first invalid row of it."""
-    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
-    if lengths is not None:
-        invalid = first_of(invalid, find_zero_row(lengths, block.weights))
-    if invalid is None or schema.on_invalid == "raise":
-        return block, invalid
-    kept = finite_rows(block.points)
-    if lengths is not None:
-        kept = kept[lengths[kept] > 0.0]
-    if len(kept) == len(block):
-        return block, invalid
-    block = block.take(kept)
-    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
-    # Of the rows that are left: numbered as in the block that was read.
-    return block, None if invalid is None else replace(invalid, row=int(kept[invalid.row or 0]))

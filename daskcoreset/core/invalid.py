@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import first_nonfinite_row, row_sums
-from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.linalg import row_sums
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import column_shown
 from daskcoreset.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from daskcoreset.core.boxes import Box
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -62,13 +59,9 @@ class InvalidRow:
         problem = self.problem.format(row=where)
         return InvalidInputError(problem, argument=self.argument, remedy=self.remedy)
 
-    def within(self, box: Box) -> InvalidRow:
-        """Return the same, in words of the dimensions of the block that it is in."""
-        if self.row is None:
-            return self
-        return replace(
-            self, problem=plain(self.error_at(f" at {box.describe(self.row)}").problem), row=None
-        )
+    def at(self, place: str) -> InvalidRow:
+        """Return the same, with words for where the row is in place of its number."""
+        return replace(self, problem=plain(self.error_at(f" at {place}").problem), row=None)
 
 
 def plain(text: str) -> str:
@@ -82,6 +75,39 @@ def first_of(*problems: InvalidRow | None) -> InvalidRow | None:
     return min(found, key=lambda problem: problem.row or 0, default=None)
 
 
+def first_failing(values: Any, passes: Callable[[Any], Any]) -> tuple[int, Any, Any] | None:
+    """Return row, column and value of the first number that fails a test, or None.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, d) or (n,), or csr_array
+        A vector has no columns.
+    passes : callable
+        The test of an array of numbers. Zeros that a sparse matrix does not store pass it.
+
+    Examples
+    --------
+    >>> first_failing(np.array([[1.0], [np.nan]]), np.isfinite)
+    (1, 0, np.float64(nan))
+    """
+    numbers = _stored(values)
+    passed = passes(numbers)
+    if passed.all():
+        return None
+    place = int(passed.argmin())
+    if numbers is not values:
+        row = int(np.searchsorted(values.indptr, place, "right")) - 1
+        return row, int(values.indices[place]), numbers[place]
+    row, column = divmod(place, values.shape[1]) if values.ndim == 2 else (place, None)
+    return row, column, numbers.flat[place]
+
+
+def _stored(values: Any) -> AnyArray:
+    """Return the numbers that an array or a sparse matrix stores."""
+    numbers: AnyArray = values if isinstance(values, np.ndarray) else values.data
+    return numbers
+
+
 def find_inexact(name: str, values: Any, columns: Sequence[str] | None = None) -> InvalidRow | None:
     """Return the first integer of rows, or of a vector, that float64 does not hold, or None.
 
@@ -90,35 +116,26 @@ def find_inexact(name: str, values: Any, columns: Sequence[str] | None = None) -
     >>> find_inexact("X", np.array([[1], [2**53 + 1]]), ["id"]).row
     1
     """
-    sparse = values.tocsr() if hasattr(values, "tocsr") else None
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.filled(0)
-    numbers = np.asarray(values if sparse is None else sparse.data)
-    if numbers.dtype != object:  # estimators make numbers of objects, as scikit-learn does
-        if numbers.dtype.kind not in "iu" or not numbers.size:
-            return None
+    values = values.tocsr() if hasattr(values, "tocsr") else np.ma.filled(values, 0)
+    if values.dtype.kind in "iu":
+        numbers = _stored(values)
         # The extremes clear the usual case.
-        if max(-int(numbers.min()), int(numbers.max())) <= EXACT:
+        if max(-int(numbers.min(initial=0)), int(numbers.max(initial=0))) <= EXACT:
             return None
-    place = next((place for place, each in enumerate(numbers.flat) if _is_inexact(each)), None)
-    if place is None:
+    elif values.dtype.kind != "O":  # estimators make numbers of objects, as scikit-learn does
         return None
-    row = place
-    if sparse is not None:
-        row = int(np.searchsorted(sparse.indptr, place, "right")) - 1
-        name = f"{name} in {column_shown(int(sparse.indices[place]), columns)}"
-    elif numbers.ndim == 2:
-        row, column = divmod(place, numbers.shape[1])
-        name = f"{name} in {column_shown(column, columns)}"
-    return inexact_row(name, numbers.flat[place], row)
+    found = first_failing(values, np.vectorize(_is_exact, otypes=[bool]))
+    if found is None:
+        return None
+    row, column, value = found
+    where = name if column is None else f"{name} in {column_shown(column, columns)}"
+    return inexact_row(where, value, row)
 
 
-def _is_inexact(value: Any) -> bool:
-    """Whether an object is an integer of more bits than float64 holds."""
-    if not isinstance(value, (int, np.integer)):
-        return False
-    size = abs(int(value))
-    return size // max(size & -size, 1) >= EXACT
+def _is_exact(value: Any) -> bool:
+    """Whether an object is no integer of more bits than float64 holds."""
+    size = abs(int(value)) if isinstance(value, (int, np.integer)) else 0
+    return size // max(size & -size, 1) < EXACT
 
 
 def inexact_row(name: str, value: Any, row: int | None = None) -> InvalidRow:
@@ -133,17 +150,13 @@ def inexact_row(name: str, value: Any, row: int | None = None) -> InvalidRow:
 
 def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
     """Return the first weight that is negative or no number, or None."""
-    # One sum clears the usual case; NaN fails every comparison.
-    if not len(weights) or (np.isfinite(weights.sum()) and weights.min() >= 0):
+    found = first_failing(weights, lambda u: (u >= 0.0) & (u < np.inf))
+    if found is None and np.isfinite(weights.sum()):
         return None
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if not len(bad):
-        return InvalidRow(
-            "sample_weight sums to infinity", argument="sample_weight", remedy="scale it down"
-        )
-    problem = f"sample_weight is {weights[bad[0]]}{{row}}"
-    remedy = "pass weights that are finite and not negative"
-    return InvalidRow(problem, int(bad[0]), "sample_weight", remedy)
+    row, _, value = found or (None, None, None)
+    finding = "sums to infinity" if found is None else f"is {value}{{row}}"
+    remedy = "pass weights that are finite and not negative, or scale them down"
+    return InvalidRow(f"sample_weight {finding}", row, "sample_weight", remedy)
 
 
 def no_weight_error() -> InvalidInputError:
@@ -171,7 +184,7 @@ def find_zero_row(lengths: FloatArray, weights: FloatArray) -> InvalidRow | None
 
 
 def find_unusable_row(
-    points: Points,
+    points: Any,
     weights: FloatArray,
     *,
     remedy: str = _REMEDY,
@@ -200,46 +213,33 @@ def find_unusable_row(
     >>> find_unusable_row(np.array([[1e100], [1e200]]), np.ones(2)).row
     1
     """
-    values: Any = points if isinstance(points, np.ndarray) else points.data
-    total = float(weights.sum())
+    numbers, total = _stored(points), float(weights.sum())
     # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
     limit = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / max(1.0, total)))
-    # One look clears the usual case; a row without weight may hold any number.
-    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], limit) < 0:
+    # The extremes clear the usual case.
+    if -limit <= numbers.min(initial=0.0) <= numbers.max(initial=0.0) <= limit:
         return None
-    usable = rows_with(points, lambda x: abs(x) <= limit)
-    usable |= (weights == 0.0) & rows_with(points, np.isfinite)
-    if usable.all():
+    # A row without weight may hold any number.
+    limits = np.where(weights == 0.0, np.finfo(np.float64).max, limit)
+    of_row = points.shape[1] if numbers is points else np.diff(points.indptr)
+    limits = limits.repeat(of_row).reshape(numbers.shape)
+    found = first_failing(points, lambda x: abs(x) <= limits)
+    if found is None:
         return None
-    first = int(usable.argmin())
-    part: Any = points[[first]]
-    row = (part if isinstance(part, np.ndarray) else part.toarray())[0].astype(np.float64)
-    column = int((~(abs(row) <= limit)).argmax())
-    value, where = row[column], "" if name == "y" else f" in {plain(column_shown(column, columns))}"
+    row, column, value = found[0], found[1], float(found[2])
+    where = "{row}" if name == "y" else f" in {plain(column_shown(column, columns))}{{row}}"
+    problem = f"{name} is {value}{where}"
     if not np.isfinite(value):
         # The words of scikit-learn, which others look for.
-        found = "NaN" if np.isnan(value) else f"infinity ({value})"
-        return InvalidRow(f"Input {name} contains {found}{where}{{row}}", first, name, remedy)
-    problem = f"{name} is {value}{where}{{row}}"
-    if abs(value) > _LARGEST_VALUE:
+        wrong = "NaN" if np.isnan(value) else f"infinity ({value})"
+        problem = f"Input {name} contains {wrong}{where}"
+    elif abs(value) > _LARGEST_VALUE:
         problem += ", and of values so large squared distances overflow"
-        remedy = (
-            "scale the columns, for example with sklearn.preprocessing.MaxAbsScaler, or clean the "
-            "data"
-        )
+        remedy = "scale the columns, for example with sklearn.preprocessing.MaxAbsScaler"
     else:
-        problem += (
-            f", where sample_weight sums to {total:g}, and weighted squared distances overflow"
-        )
+        problem += f", where sample_weight sums to {total:g}, and weighted squares overflow"
         remedy = "scale sample_weight down"
-    return InvalidRow(problem, first, name, remedy)
-
-
-def rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
-    """Return rows all of whose values pass a test that zero passes."""
-    if isinstance(points, np.ndarray):
-        return holds(points).all(axis=1)
-    return row_sums(points, ~holds(points.data)) == 0
+    return InvalidRow(problem, row, name, remedy)
 
 
 def finite_rows(points: Any) -> IndexArray:
@@ -250,4 +250,6 @@ def finite_rows(points: Any) -> IndexArray:
     >>> finite_rows(np.array([[1.0], [np.nan], [2.0]]))
     array([0, 2])
     """
-    return np.flatnonzero(rows_with(points, np.isfinite))
+    if isinstance(points, np.ndarray):
+        return np.flatnonzero(np.isfinite(points).all(axis=1))
+    return np.flatnonzero(row_sums(points, ~np.isfinite(points.data)) == 0)

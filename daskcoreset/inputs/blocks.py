@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.block import BlockSchema
-from daskcoreset.core.boxes import Box
+from daskcoreset.core.block import BlockSchema, Box
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from daskcoreset.core.boxes import Box
+from daskcoreset.core.block import Box
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.errors import InvalidInputError

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.boxes import Box
+from daskcoreset.core.block import Box
 from daskcoreset.core.coordinates import kept_values
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks

@@ -42,7 +42,7 @@ def test_build__block_that_is_no_array(block: Any) -> None:
     parts = [
         da.from_delayed(delayed(make)(v), (10, 2), dtype="f8") for v in (np.ones((10, 2)), block)
     ]
-    with pytest.raises(errors.InvalidInputError, match="in place of an array in block 1"):
+    with pytest.raises(errors.InvalidInputError, match="in block 1, in place of"):
         build(da.concatenate(parts), size=5)
 
 
