@@ -40,7 +40,7 @@ from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, known_blocks
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import partition_to_numpy, without_index
-from daskcoreset.inputs.open import select_features, with_columns
+from daskcoreset.inputs.open import select_columns, warn_of_names
 from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
 from daskcoreset.inputs.parquet import with_vectors
 
@@ -64,6 +64,17 @@ def coreset_for(model: Any, X: Any) -> Any:
     if isinstance(X, (CoresetTree, TreeWindow)):
         return X.coreset()
     return member_for(model, X) if isinstance(X, Portfolio) else X
+
+
+def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
+    """Return `Rows` of a data frame in memory as the columns that were asked for, or X."""
+    data, options = ReadOptions.of(X)
+    warn_of_names(options.columns, beside)
+    is_table = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
+    if X is data or not is_table or options.storage_options is not None or options.has_dims:
+        return X
+    frame = select_columns(data, options.columns, beside)
+    return OpenedRows(frame, replace(options, columns=None)) if options.unit_length else frame
 
 
 def check_metric(model: Any, coreset: Coreset) -> None:
@@ -393,7 +404,9 @@ class RowAttributes(LazyModel):
             return self._labels
         X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
         if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
-            X = with_columns(X, getattr(self, "feature_names_in_", None))
+            data, options = ReadOptions.of(X)
+            columns = options.columns or getattr(self, "feature_names_in_", None)
+            X = OpenedRows(data, replace(options, columns=columns))
         return self.predict(X)
 
     @labels_.setter

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +44,8 @@ class RowArray(ABC):
     in_memory, sparse : bool
     in_process : bool
         Whether rows are stored in the memory of this process, so that workers cannot read them.
+    attrs : mapping of str to object
+        Attributes that are stored with the array.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +57,7 @@ class RowArray(ABC):
     in_memory: bool = False
     sparse: bool = False
     in_process: bool = False
+    attrs: Mapping[str, Any] = {}
 
     @abstractmethod
     def __getitem__(self, rows: slice) -> Any:
@@ -105,6 +109,33 @@ class RowArray(ABC):
             return cut_chunks(self.pieces, rows, most, most)
         whole = max(self.granularity, rows // self.granularity * self.granularity)
         return cut_chunks(even_cut(self.shape[0], whole), None, most, most)
+
+
+class Group(ABC):
+    """Arrays that are stored together: a Zarr group, an HDF5 file or a .npz file.
+
+    Attributes
+    ----------
+    is_cube : bool
+        Whether arrays of more than two dimensions with names are stored, as xarray stores them.
+    attrs : mapping of str to object
+        Attributes that are stored with the group.
+    """
+
+    is_cube: bool = False
+    attrs: Mapping[str, Any] = {}
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of the arrays."""
+
+    @abstractmethod
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array."""
+
+    @abstractmethod
+    def rows(self, name: str) -> RowArray:
+        """Return the rows of an array."""
 
 
 def is_sparse(part: Any) -> bool:
@@ -250,7 +281,8 @@ class JoinedRows(RowArray):
         first, self.arrays = arrays[0], arrays
         self.starts: IndexArray = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
         self.shape, self.dtype = (int(self.starts[-1]), *first.shape[1:]), first.dtype
-        self.columns = first.columns
+        attrs: Any = (array.attrs for array in arrays)
+        self.columns, self.attrs = first.columns, ChainMap(*attrs)
         self.in_memory = all(array.in_memory for array in arrays)
         self.in_process = any(array.in_process for array in arrays)
 

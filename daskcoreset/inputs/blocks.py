@@ -291,12 +291,12 @@ def row_blocks(
         opened = OpenedData(parts, cube.columns, name)
     else:
         opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
-    sparse = is_sparse(opened.X)
+    sparse, labels = is_sparse(opened.X), opened.parts.get("y")
     schema = BlockSchema(
         int(opened.X.shape[1]),
         opened.X.dtype,
         on_invalid or ("raise" if cube is None else "drop"),
-        text_labels=opened.text_labels,
+        text_labels=None if labels is None else np.dtype(labels.dtype).kind not in "biuf",
         columns=opened.columns,
         metric="cosine" if options.unit_length else "euclidean",
     )

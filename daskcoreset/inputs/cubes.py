@@ -390,8 +390,8 @@ def open_cube(
     shape = {dim: data.sizes[dim] for dim in samples}
     vectors = {name: [_beside(part, name, data, shape)] for name, part in given.items()}
     parts = {"X": [*variables.values()], **vectors}
-    remarks = [packed_remark([one], f"the variable {one.name!r} of X") for one in parts["X"]]
-    remarks += [packed_remark(parts[name], name) for name in given]
+    remarks = [packed_remark(one, f"the variable {one.name!r} of X") for one in parts["X"]]
+    remarks += [packed_remark(parts[name][0], name) for name in given]
     if remark := next(filter(None, remarks), None):
         warn_user(remark)
     checked = {

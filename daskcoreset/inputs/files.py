@@ -14,28 +14,61 @@ import numpy as np
 
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.errors import InvalidInputError, StoreError
-from daskcoreset.inputs.arrays import MemoryRows, RowArray
-from daskcoreset.inputs.filesystems import Layout, Place, check_seen, clear_errors, read_clearly
+from daskcoreset.inputs.arrays import Group, MemoryRows, RowArray, SparseRows
+from daskcoreset.inputs.filesystems import Layout, Place, check_seen, read_clearly
+from daskcoreset.inputs.options import ReadOptions
 
 # Bytes of a .npy file that hold its header, unless its dtype has thousands of fields.
 _HEADER = 4096
 
 
-def open_numpy(place: Place, name: str, stack: ExitStack) -> Any:
+# The arrays of a sparse X in an .npz file, with y beside it.
+_CSR = ("data", "indices", "indptr", "shape")
+
+
+def open_numpy(place: Place, name: str, stack: ExitStack, _options: ReadOptions) -> Any:
     """Open a .npy or .npz file, passed as the argument `name`."""
-    with clear_errors(name, place.url or place.path, "an array of numbers"):
-        if not place.is_local and place.suffix == ".npy":
-            return _remote_array(place, name)
-        file = place.path if place.is_local else stack.enter_context(place.open())
-        loaded: Any = np.load(file, mmap_mode="r", allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            return loaded
-        stack.enter_context(loaded)
-        if "format" not in loaded:
-            return loaded
+    if not place.is_local and place.suffix == ".npy":
+        return _remote_array(place, name)
+    file = place.path if place.is_local else stack.enter_context(place.open())
+    loaded: Any = np.load(file, mmap_mode="r", allow_pickle=False)
+    if not isinstance(loaded, np.lib.npyio.NpzFile):
+        return memmap_source(loaded)
+    stack.enter_context(loaded)
+    if "format" not in loaded:
+        return NpzGroup(loaded, place.name)
     import scipy.sparse as sp
 
-    return sp.load_npz(place.path if place.is_local else place.open())
+    return SparseRows(sp.load_npz(place.path if place.is_local else place.open()))
+
+
+class NpzGroup(Group):
+    """The arrays of an open .npz file. One is read at once."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self.file, self.name = file, name
+
+    def names(self) -> list[str]:
+        """Return the names of the arrays."""
+        names = list(self.file)
+        return names if "X" in names or not {*_CSR} <= {*names} else ["X", *names]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return self.rows(name).shape
+
+    def rows(self, name: str) -> RowArray:
+        """Return the rows of an array."""
+        if name not in self.file:
+            import scipy.sparse as sp
+
+            data, indices, indptr, shape = map(self._read, _CSR)
+            return SparseRows(sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
+        return MemoryRows(self._read(name))
+
+    def _read(self, name: str) -> AnyArray:
+        what = f"the array {name!r} of {self.name!r}"
+        return read_clearly(lambda: what, lambda: np.asarray(self.file[name]))
 
 
 def _remote_array(place: Place, name: str) -> RangedRows:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.optional import import_reader
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.errors import InvalidInputError, StoreError
-from daskcoreset.inputs.arrays import RowArray, near, stacked
+from daskcoreset.inputs.arrays import Group, RowArray, near, stacked
 from daskcoreset.inputs.filesystems import (
     Layout,
     Place,
@@ -23,88 +23,77 @@ from daskcoreset.inputs.filesystems import (
     here,
     read_clearly,
 )
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.zarr import filled_regions
 
-
-class Hdf5Array(NamedTuple):
-    """An array of an open HDF5 file.
-
-    Attributes
-    ----------
-    dataset : h5py.Dataset
-    place : Place
-        From which tasks open the file again.
-    """
-
-    dataset: Any
-    place: Place
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows, and columns."""
-        return tuple(self.dataset.shape or ())
+# Attributes that tell how values are coded, or that they are dates.
+PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "units")
 
 
-class Hdf5File:
-    """The arrays of an open HDF5 file, by name.
+class Hdf5Group(Group):
+    """The arrays of an open HDF5 file, or of a group in it, and of the groups below.
 
     Parameters
     ----------
-    file : h5py.File
-    place : Place
-        From which tasks open it again.
+    group : h5py.Group
+    missing_chunks : {"raise", "fill"}
+    place : Place, optional
+        From which tasks open the file again.
     """
 
-    def __init__(self, file: Any, place: Place) -> None:
-        self._file = file
-        self._place = place
+    def __init__(
+        self, group: Any, missing_chunks: MissingChunks, place: Place | None = None
+    ) -> None:
+        self.group, self.missing_chunks = group, missing_chunks
+        self.place = place or _place_of(group)
 
-    def __getitem__(self, name: str) -> Hdf5Array:
+    def names(self) -> list[str]:
+        """Return the names of the arrays."""
+        import h5py
+
+        names: list[str] = []
+        with clear_errors("X", self.place.url or self.place.path, "an HDF5 file"):
+            # The visitor goes on for as long as it gets None. Data types are no arrays.
+            self.group.visititems(
+                lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None
+            )
+            # So that asking for one of them says what it is; others are no candidates.
+            links = self._links()
+        return names + [name for name in links if not names or name == "X"]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return tuple(self._dataset(name).shape or ())
+
+    def rows(self, name: str) -> Hdf5Rows:
+        """Return the rows of an array."""
+        return hdf5_rows(self._dataset(name), self.missing_chunks, self.place)
+
+    def _dataset(self, name: str) -> Any:
         if name in (links := self._links()):
             raise InvalidInputError(
-                f"the array {name!r} of {self._place.name!r} is a link to "
+                f"the array {name!r} of {self.place.name!r} is a link to "
                 f"{links[name]!r}, and links to other files are not followed",
                 remedy="pass that file",
             )
-        return Hdf5Array(self._file[name], self._place)
+        return self.group[name]
 
     def _links(self) -> dict[str, str]:
         """Return the links to other files, and these."""
         import h5py
 
-        found = {name: self._file.get(name, getlink=True) for name in self._file}
+        found = {name: self.group.get(name, getlink=True) for name in self.group}
         return {name: x.filename for name, x in found.items() if isinstance(x, h5py.ExternalLink)}
 
-    def array_keys(self) -> list[str]:
-        """Return the names of all arrays, in folders as well."""
-        with clear_errors("X", self._place.url or self._place.path, "an HDF5 file"):
-            names = dataset_names(self._file)
-            # So that asking for one of them says what it is; others are no candidates.
-            links = self._links()
-        return names + [name for name in links if not names or name == "X"]
 
-
-def dataset_names(group: Any) -> list[str]:
-    """Return the names of all arrays in a group, and in those below it."""
-    import h5py
-
-    names: list[str] = []
-    # The visitor goes on for as long as it gets None. Data types that are stored are no arrays.
-    group.visititems(
-        lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None
-    )
-    return names
-
-
-def open_hdf5_file(place: Place, name: str, stack: ExitStack) -> Any:
+def open_hdf5(place: Place, name: str, stack: ExitStack, options: ReadOptions) -> Hdf5Group:
     """Open an HDF5 file, passed as the argument `name`."""
     import_reader("h5py", "hdf5", name)
-    with clear_errors(name, place.url or place.path, "an HDF5 file"):
-        return Hdf5File(stack.enter_context(open_hdf5(place)), place)
+    return Hdf5Group(stack.enter_context(_file_at(place)), options.missing_chunks, place)
 
 
 @contextmanager
-def open_hdf5(place: Place) -> Iterator[Any]:
+def _file_at(place: Place) -> Iterator[Any]:
     """Open an HDF5 file."""
     import h5py
 
@@ -136,6 +125,7 @@ class Hdf5Rows(RowArray):
     granularity: int
     name: str
     in_process: bool
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, rows: slice) -> Any:
         what = f"rows {rows.start} to {rows.stop} of the data set {self.key!r} in "
@@ -156,7 +146,7 @@ class Hdf5Rows(RowArray):
         return read_clearly(lambda: what, read, self.place.url)
 
     def _ranges(self, ranges: Sequence[slice]) -> Iterator[Any]:
-        with open_hdf5(self.place) as file:
+        with _file_at(self.place) as file:
             dataset = file[self.key]
             opened = Layout(self.shape, self.dtype)
             check_seen(self.name, opened, Layout(dataset.shape, dataset.dtype))
@@ -168,17 +158,18 @@ class Hdf5Rows(RowArray):
                 yield values
 
 
-def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Hdf5Rows:
-    """Return the rows of an `h5py.Dataset` or `Hdf5Array`."""
-    dataset, place = array if isinstance(array, Hdf5Array) else (array, None)
-    if place is None:
-        path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
-        place = Place(path)
-        if not Path(path).is_file():
-            raise InvalidInputError(
-                f"the HDF5 data set {dataset.name!r} is in memory, where workers cannot read it",
-                remedy="save its file to disk, or pass the array, dataset[:]",
-            )
+def hdf5_rows(dataset: Any, missing_chunks: MissingChunks, place: Place | None = None) -> Hdf5Rows:
+    """Return the rows of an `h5py.Dataset`."""
+    place = place or _place_of(dataset)
+    if place.is_local and not Path(place.path).is_file():
+        raise InvalidInputError(
+            f"the HDF5 data set {dataset.name!r} is in memory, where workers cannot read it",
+            remedy="save its file to disk, or pass the array, dataset[:]",
+        )
+    attrs = {}
+    for key in PACKING:
+        with suppress(Exception):  # attributes may be of types that h5py does not read
+            attrs[key] = dataset.attrs[key]
     return Hdf5Rows(
         tuple(dataset.shape or ()),
         dataset.dtype,
@@ -188,7 +179,13 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Hdf5Rows
         int(dataset.chunks[0]) if dataset.chunks else 1,
         f"{place.name}:{dataset.name}",
         place.in_process,
+        attrs,
     )
+
+
+def _place_of(item: Any) -> Place:
+    """Return the place of the file of an open group or data set."""
+    return Place(os.path.abspath(os.fsdecode(item.file.filename)))  # noqa: PTH100 - no links
 
 
 # --- what is not stored ------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidTypeError
-from daskcoreset.inputs.hdf5 import Hdf5Array
 
 # Attributes of the conventions CF, with the values that change nothing.
 _NEUTRAL = {"scale_factor": 1.0, "add_offset": 0.0, "_FillValue": np.nan, "missing_value": np.nan}
@@ -22,33 +21,27 @@ _NEUTRAL = {"scale_factor": 1.0, "add_offset": 0.0, "_FillValue": np.nan, "missi
 _DATES = re.compile(r"^\s*\w+ since ")
 
 
-def packed_remark(parts: Sequence[Any], name: str) -> str | None:
-    """Return a warning about the first array whose attributes say that its values are coded.
+def packed_remark(part: Any, name: str) -> str | None:
+    """Return a warning about an array whose attributes say that its values are coded.
 
     Parameters
     ----------
-    parts : sequence of array-like
-        Parts from Zarr, h5py or xarray. Others have no such attributes.
+    part : RowArray or xarray.DataArray
+        Other arrays have no such attributes.
     name : str
         The argument that they were passed as.
 
     Returns
     -------
     str or None
-        None if the values of all are what is stored.
+        None if the values are what is stored.
 
     Raises
     ------
     InvalidTypeError
         If labels are dates, which are stored as numbers.
     """
-    return next(filter(None, (_remark(part, name) for part in parts)), None)
-
-
-def _remark(part: Any, name: str) -> str | None:
-    part = part.dataset if isinstance(part, Hdf5Array) else part
-    is_known = type(part).__module__.partition(".")[0] in {"zarr", "h5py", "xarray"}
-    if not is_known or getattr(getattr(part, "dtype", None), "kind", "O") not in "iuf":
+    if not getattr(part, "attrs", None) or part.dtype.kind not in "iuf":
         return None
     if name == "y":
         _refuse_dates(part)
@@ -84,10 +77,11 @@ def _attributes(part: Any) -> Iterator[tuple[str, FloatArray]]:
     for key in _NEUTRAL:
         with suppress(Exception):  # of HDF5 attributes may be of any type
             yield key, _numbers(attrs.get(key))
-    metadata = getattr(part, "metadata", None)
+    array: Any = getattr(part, "array", None)
+    metadata = getattr(array, "metadata", None)
     if getattr(metadata, "zarr_format", None) == 2 and "_ARRAY_DIMENSIONS" in attrs:
         # In this format xarray keeps the fill value of an array there.
-        yield "_FillValue", _numbers(part.fill_value)
+        yield "_FillValue", _numbers(array.fill_value)
 
 
 def _numbers(value: Any) -> FloatArray:

@@ -40,6 +40,7 @@ from daskcoreset.inputs.filesystems import (
     read_clearly,
     shortened,
 )
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.locations import clean_url
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -907,8 +908,7 @@ def _is_hidden(file: Place, root: Place) -> bool:
     return any(part.startswith((".", "_")) for part in below.parts)
 
 
-def open_parquet(place: Place, name: str, stack: ExitStack) -> Any:
+def open_parquet(place: Place, name: str, _stack: ExitStack, _options: ReadOptions) -> Any:
     """Open a Parquet file or folder, passed as the argument `name`. See `ParquetFiles`."""
-    del stack  # every task opens its files for itself
     import_reader("pyarrow", "dataframe", name)
     return ParquetFiles(place)

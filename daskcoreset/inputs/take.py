@@ -14,7 +14,7 @@ from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.cubes import dims_of_cube
-from daskcoreset.inputs.open import open_all, open_container, select_columns
+from daskcoreset.inputs.open import is_frame, open_all, open_container, select_columns
 from daskcoreset.inputs.options import ReadOptions, check_columns
 from daskcoreset.inputs.parquet import ArrowTable
 
@@ -53,7 +53,7 @@ def take_rows(X: Any, indices: IndexArray) -> Any:
             argument="X",
             remedy=_how_to_select(data, None if cube is None else cube[0]),
         )
-    if hasattr(type(data), "iloc") and not hasattr(type(data), "__dask_graph__"):
+    if is_frame(data) and not hasattr(data, "__dask_graph__"):
         _check(indices, len(data))
         return select_columns(data, options.columns, ()).iloc[indices]
     with ExitStack() as stack:

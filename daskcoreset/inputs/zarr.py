@@ -13,6 +13,7 @@ import itertools
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
@@ -22,7 +23,7 @@ import numpy as np
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import without_mask
 from daskcoreset.errors import StoreError
-from daskcoreset.inputs.arrays import RowArray
+from daskcoreset.inputs.arrays import Group, RowArray
 from daskcoreset.inputs.filesystems import (
     Layout,
     Place,
@@ -32,6 +33,7 @@ from daskcoreset.inputs.filesystems import (
     is_of,
     read_clearly,
 )
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.locations import store_name, zarr_store
 
 # Shards above this are cut between the chunks inside them.
@@ -58,29 +60,36 @@ def is_store(part: Any) -> bool:
     return isinstance(part, (Store, StorePath))
 
 
-def open_store(store: Any, name: str) -> Any:
+def open_store(store: Any, name: str, options: ReadOptions) -> Any:
     """Open the array or group of a store, passed as the argument `name`."""
     import zarr
 
     shown = store_name(store)
     with clear_errors(name, shown, f"a Zarr store ({type(store).__name__})"):
-        return zarr.open(store, mode="r")
+        return opened_zarr(zarr.open(store, mode="r"), options.missing_chunks)
 
 
-def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
+def open_zarr(place: Place, _name: str, _stack: ExitStack, options: ReadOptions) -> Any:
     """Open the array or group at a place."""
     import zarr
 
     if place.is_local:  # with its links, which may lead elsewhere on a worker
-        return zarr.open(place.path, mode="r")
+        return opened_zarr(zarr.open(place.path, mode="r"), options.missing_chunks)
     url, mark, query = (place.url or place.path).partition("?")
+    of_server = options.storage_options
     if mark and url.startswith(("http://", "https://")):
         # Of every file in the store, whose names are put behind the URL.
         params = dict(parse_qsl(query, keep_blank_values=True))
-        options = {"params": params} | dict(options or {})
+        of_server = {"params": params} | dict(of_server or {})
     else:
         url += mark + query
-    return zarr.open(zarr_store(url, options), mode="r")
+    store = zarr_store(url, of_server)
+    return opened_zarr(zarr.open(store, mode="r"), options.missing_chunks)
+
+
+def opened_zarr(found: Any, missing_chunks: MissingChunks) -> StoredRows | ZarrGroup:
+    """Return the rows of a Zarr array, or the arrays of a group."""
+    return (zarr_rows if hasattr(found, "shape") else ZarrGroup)(found, missing_chunks)
 
 
 # --- arrays ------------------------------------------------------------------------------
@@ -275,6 +284,11 @@ class StoredRows(RowArray):
         self.granularity, self.name = max(1, granularity), name
         self.in_process = in_process
 
+    @property
+    def attrs(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """Attributes that are stored with the array."""
+        return getattr(self.array, "attrs", {})
+
     def __getitem__(self, rows: slice) -> AnyArray:
         def what() -> str:
             where = "" if self.name is None else f" of {self.name!r}"
@@ -294,6 +308,44 @@ def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
     array = checked(array, missing_chunks)
     name, in_process = store_name(array.store_path), is_in_process(array)
     return StoredRows(array, granularity=granularity, name=name, in_process=in_process)
+
+
+class ZarrGroup(Group):
+    """The arrays of a Zarr group."""
+
+    def __init__(self, group: Any, missing_chunks: MissingChunks) -> None:
+        self.group, self.missing_chunks = group, missing_chunks
+        self.attrs = group.attrs
+
+    def names(self) -> list[str]:
+        """Return the names of the arrays."""
+        with warnings.catch_warnings():
+            # Of other files, which hold no data: stores of this library have some.
+            warnings.filterwarnings("ignore", message=".* not recognized as a component")
+            return sorted(self.group.array_keys())
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return tuple(self.group[name].shape)
+
+    def rows(self, name: str) -> StoredRows:
+        """Return the rows of an array."""
+        array = self.group[name]
+        if self.group.metadata.consolidated_metadata is not None:
+            array = with_own_metadata(array)
+        return zarr_rows(array, self.missing_chunks)
+
+    @property
+    def is_cube(self) -> bool:  # type: ignore[override]
+        """Whether arrays of more than two dimensions with names are stored."""
+        names = [name for name in self.names() if len(self.shape(name)) > 2]
+        return any(_dims_of(self.group[name]) for name in names)
+
+
+def _dims_of(array: Any) -> tuple[str, ...]:
+    """Return the names of dimensions that xarray stores with a Zarr array. None without them."""
+    named = getattr(array.metadata, "dimension_names", None)  # of format 3
+    return tuple(named or array.attrs.get("_ARRAY_DIMENSIONS", ()))
 
 
 # --- arrays inside of Dask and xarray ------------------------------------------------------
