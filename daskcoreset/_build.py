@@ -16,12 +16,7 @@ from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.constructions.tree.job import (
-    INNER_FACTOR,
-    Settings,
-    TreeJob,
-    check_inner_size,
-)
+from daskcoreset.constructions.tree.job import Settings, TreeJob
 from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_member, warn_user
@@ -555,28 +550,17 @@ def _merged(
     method: Any, size: Any, seed: int, draw: MergeReduce, n_clusters: int | None
 ) -> Callable[[RowBlocks], TreeJob]:
     """Return what makes the job of a tree."""
-    if isinstance(method, Reducer):
-        reducer = resolve_reducer(method, n_clusters=n_clusters)
-    else:
-        reducer = resolve_reducer(construction_for(method, n_clusters), draw.sampling)
-    rows = _default_rows(method_of(reducer), n_clusters) if size is None else size
-    _check_size(rows, method_of(reducer))
-    inner_size = INNER_FACTOR * rows if draw.inner_size is None else draw.inner_size
-    check_inner_size(inner_size, rows)
-    settings = Settings(reducer, int(rows), int(inner_size), seed, n_clusters)
-    return partial(
-        TreeJob,
-        settings=settings,
-        split_every=draw.split_every,
-        normalize=draw.normalize,
-        size_given=size is not None,
-    )
+    resolved = method_of(resolve_reducer(method, draw.sampling, n_clusters))
+    rows = _default_rows(resolved, n_clusters) if size is None else size
+    _check_size(rows, resolved)
+    settings = Settings.of(method, rows, n_clusters, seed, "raise", draw)
+    return partial(TreeJob, settings=settings, size_given=size is not None)
 
 
 def run_job(job: _Job | PortfolioJob, progress: bool | None) -> Any:
     """Return the coreset or portfolio of a job."""
     cube = job.blocks.cube
-    if not job.is_graph:
+    if job.blocks.in_memory:
         return _on_grid(job.compute_now(), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):

@@ -134,7 +134,7 @@ def is_allowed(module: str, target: str) -> bool:
         return other == "errors" or other in MAY_IMPORT.get(layer, ())
     if layer == "constructions" and target.count(".") and module.count("."):
         own, its = module.split(".")[1], target.split(".")[1]
-        return its in (own, "class_summary", "draws") or (own, its) in BETWEEN_CONSTRUCTIONS
+        return its in (own, "class_summary", "draws", "job") or (own, its) in BETWEEN_CONSTRUCTIONS
     return True
 
 

@@ -87,7 +87,7 @@ def append(
     By default, columns, labels and weights have the names of the earlier leaves.
     """
     kept = _open(tree, reading.storage_options)
-    manifest = kept._manifest  # noqa: SLF001 - what the other leaves have
+    manifest = kept._now  # noqa: SLF001 - what the other leaves have
     manifest.next_leaf(name, time)  # a wrong name is an error before IN is opened
     schema = manifest.schema
     known: dict[str, Any] = {} if schema is None else {"columns": schema.columns, **schema.keys}

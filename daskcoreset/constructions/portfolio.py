@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import Any, Protocol
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
+from daskcoreset.constructions.job import Job
 from daskcoreset.core.block import Block, ReadBlock, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
@@ -17,7 +18,6 @@ from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import Engine, Reduction
-from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.steps import Request, Steps, names_of, run_together
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -28,26 +28,8 @@ _SHARED = ("n", "n_dropped", "d", "total_weight", "seed", "n_blocks", "source", 
 _MOMENTS = None
 
 
-class Job(Protocol):
-    """One build, by draws or by a tree."""
-
-    @property
-    def reads(self) -> int:
-        """Passes over the data."""
-
-    @property
-    def n_candidates(self) -> float:
-        """Rows that are gathered at the root."""
-
-    def reading(self, engine: Engine) -> Steps[Any]:
-        """Ask for all passes; return what `finishing` takes."""
-
-    def finishing(self, results: Any) -> Steps[Any]:
-        """Make the coreset; asks for blocks that must be read again."""
-
-
 @dataclass(frozen=True, eq=False)
-class PortfolioJob:
+class PortfolioJob(Job[Portfolio]):
     """Builds that share their passes over the data, as a graph or in memory.
 
     Attributes
@@ -60,12 +42,12 @@ class PortfolioJob:
     """
 
     blocks: RowBlocks
-    jobs: Mapping[str, Job]
+    jobs: Mapping[str, Job[Any]]
     split_every: int
 
     @property
-    def _all(self) -> dict[str | None, Job]:
-        jobs: dict[str | None, Job] = dict(self.jobs.items())
+    def _all(self) -> dict[str | None, Job[Any]]:
+        jobs: dict[str | None, Job[Any]] = dict(self.jobs.items())
         if self.blocks.schema.n_features <= MAX_COLUMNS:
             jobs[_MOMENTS] = MomentsJob(self.blocks)
         return jobs
@@ -80,30 +62,16 @@ class PortfolioJob:
         """Rows that are gathered at the root, for all members."""
         return sum(job.n_candidates for job in self.jobs.values())
 
-    @property
-    def is_graph(self) -> bool:
-        """Whether the build is one graph: not of one block in memory."""
-        return Engine.immediate(self.blocks).lazy
-
-    def lazy(self) -> Lazy[Portfolio]:
-        """Define the graph of all builds."""
-        engine = Engine(self.blocks, self.split_every, lazy=True)
-        graph: Lazy[Any] = engine.apply(_listed, *self._read(engine).values())
-        return graph.then(partial(self._finish, engine))
-
-    def compute_now(self) -> Portfolio:
-        """Build at once: from blocks in memory without a scheduler."""
-        engine = Engine(self.blocks, self.split_every)
-        return self._finish(engine, list(self._read(engine).values()))
-
-    def _read(self, engine: Engine) -> dict[str | None, Any]:
+    def read(self, engine: Engine) -> Any:
+        """Read for all members, or define the graph of it with a lazy engine."""
         names = names_of(self._all)
         steps = {
             key: job.reading(replace(engine, member=names[key])) for key, job in self._all.items()
         }
-        return run_together(engine, steps)
+        return engine.apply(_listed, *run_together(engine, steps).values())
 
-    def _finish(self, engine: Engine, results: list[Any]) -> Portfolio:
+    def finish(self, engine: Engine, results: list[Any]) -> Portfolio:
+        """Make all members."""
         jobs = zip(self._all.items(), results, strict=True)
         made = run_together(engine, {key: job.finishing(value) for (key, job), value in jobs})
         members: dict[str, Coreset] = {name: made[name] for name in self.jobs}
@@ -126,7 +94,7 @@ def _listed(*values: Any) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class MomentsJob:
+class MomentsJob(Job[DataSummary]):
     """Exact moments of all rows, from the first pass.
 
     Attributes

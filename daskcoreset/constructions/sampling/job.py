@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from daskcoreset.constructions.job import Job
 from daskcoreset.constructions.sampling.block_steps import (
     ProposeCandidates,
     sum_scores,
@@ -19,12 +19,10 @@ from daskcoreset.constructions.sampling.block_steps import (
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
 from daskcoreset.constructions.sampling.messages import DrawRequest
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import package_versions, warn_complete, warn_few, warn_user
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine
-from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.steps import Request, Steps, run_alone
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
@@ -33,7 +31,7 @@ from daskcoreset.sensitivities.estimated_error import remark_on
 
 
 @dataclass(frozen=True, eq=False)
-class SamplingJob:
+class SamplingJob(Job[Coreset]):
     """One build by draws: the same reads, as a graph or in memory.
 
     Attributes
@@ -89,11 +87,6 @@ class SamplingJob:
         return rows is not None and rows <= self.final_draw.size
 
     @property
-    def is_graph(self) -> bool:
-        """Whether the build is one graph; not of one block in memory."""
-        return Engine.immediate(self.blocks).lazy
-
-    @property
     def n_candidates(self) -> float:
         """Rows that are gathered for the final draw."""
         return self.final_draw.n_candidates
@@ -112,25 +105,10 @@ class SamplingJob:
         exact = self.construction.total_scores_exact
         return self.final_draw.sampling == "multinomial" and not exact
 
-    def lazy(self) -> Lazy[Coreset]:
-        """Define the graph of the whole build."""
-        engine = Engine(self.blocks, self.split_every, lazy=True)
-        graph: Lazy[Any] = run_alone(engine, self.reading(engine))
-        return graph.then(partial(self._finish, engine))
-
-    def compute_now(self) -> Coreset:
-        """Build at once: from blocks in memory without a scheduler."""
-        # Set once for all steps in memory, of which each would set it by itself.
-        with one_thread() if self.blocks.in_memory else nullcontext():
-            return self._coreset(self.select_now())
-
     def select_now(self) -> Selection:
         """Draw rows at once."""
         engine = Engine(self.blocks, self.split_every)
-        return run_alone(engine, self._selecting(run_alone(engine, self.reading(engine))))
-
-    def _finish(self, engine: Engine, results: Any) -> Coreset:
-        return run_alone(engine, self.finishing(results))
+        return run_alone(engine, self._selecting(self.read(engine)))
 
     def reading(self, engine: Engine) -> Steps[Any]:
         """Ask for all reads. Return the results of the last, or what was drawn from them."""

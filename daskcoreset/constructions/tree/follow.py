@@ -210,9 +210,14 @@ class _Edit:
             self.held += sum(array.nbytes for array in to_arrays(points)[0].values())
 
     def commit(self, commit: Commit, record: SourceRecord, names: Iterable[str]) -> None:
-        """Write a version with the leaves of these names, unless it is that which is there."""
+        """Write a version with the leaves of these names, unless it is that which is there.
+
+        The first version of a view has leaves, so that a view without any may be begun otherwise.
+        """
         leaves = LeafTable(self.leaves[name] for name in names if name in self.leaves)
         before = self.manifest
+        if before.source is None and not leaves:
+            return
         if record != before.source or [*map(vars, leaves)] != [*map(vars, before.leaves)]:
             self.manifest = commit(replace(before, leaves=leaves, source=record), self.made)
         self.made, self.held = {}, 0

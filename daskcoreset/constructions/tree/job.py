@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from daskcoreset.constructions.draws import MergeReduce
+from daskcoreset.constructions.job import Job
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
@@ -24,9 +25,9 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
-from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.steps import Request, Steps, run_alone
+from daskcoreset.execution.steps import Request, Steps
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.sensitivities import default_method
 
 # Rows of a coreset of a stream or a stored tree.
 DEFAULT_SIZE = 1000
@@ -89,6 +90,43 @@ class Settings:
         names = (field.name for field in fields(self) if field.name != "reducer")
         return {"sampling": self.sampling, **{name: getattr(self, name) for name in names}}
 
+    @classmethod
+    def of(  # noqa: PLR0917 - all of them are always given
+        cls,
+        method: Any,
+        size: Any,
+        n_clusters: int | None,
+        random_state: RandomState,
+        on_invalid: Any,
+        draw: Any,
+    ) -> Settings:
+        """Check the options of `daskcoreset.CoresetTree.create`, and fill in defaults.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If an option cannot be used.
+        """
+        if not isinstance(draw, MergeReduce):
+            raise InvalidTypeError(
+                f"draw is {shown(draw)}", argument="draw", remedy="pass a MergeReduce"
+            )
+        reducer = resolve_reducer(default_method(method, n_clusters), draw.sampling, n_clusters)
+        size = DEFAULT_SIZE if size is None else as_int("size", size, remedy="pass a larger int")
+        inner_size = INNER_FACTOR * size if draw.inner_size is None else int(draw.inner_size)
+        if inner_size < size:
+            raise InvalidInputError(
+                f"inner_size={inner_size} is below size={size}: a node cannot return more rows "
+                "than it keeps",
+                argument="inner_size",
+                remedy=f"pass at least {size}, or leave it out",
+            )
+        check_choice("on_invalid", on_invalid, "raise", "drop")
+        seed = resolve_seed(random_state)
+        n_clusters = None if n_clusters is None else int(n_clusters)
+        drawn = bool(draw.normalize), int(draw.split_every)
+        return cls(reducer, size, inner_size, seed, n_clusters, on_invalid, *drawn)
+
     def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
         """Check the options that streams alone have, and fill in defaults."""
         rows = max(LEAF_FACTOR * self.size, self.inner_size + 1)
@@ -134,10 +172,16 @@ class Settings:
         return self.reducer.thin(points, self.inner_size, stream(self.seed, Stage.TREE, position))
 
     @one_thread()
-    def last_reduction(
-        self, parts: Sequence[WeightedPoints], position: int
-    ) -> tuple[WeightedPoints, dict[str, Any]]:
-        """Reduce the rows of a stream or a stored tree to the final size, and describe them.
+    def coreset(
+        self,
+        parts: Sequence[WeightedPoints],
+        position: int,
+        data: DataFacts,
+        facts: dict[str, Any],
+        *,
+        normalize: bool | None,
+    ) -> Coreset:
+        """Reduce the rows of a stream or a stored tree to the coreset.
 
         Raises
         ------
@@ -152,8 +196,9 @@ class Settings:
                 remedy="give at least one row a positive weight",
             )
         rng = stream(self.seed, Stage.TREE_ROOT, position)
-        facts = self.reducer.describe(union, rng)
-        return with_canonical_labels(self.reducer.finish(union, self.size, rng)), facts
+        described = self.reducer.describe(union, rng)
+        points = with_canonical_labels(self.reducer.finish(union, self.size, rng))
+        return self.make_coreset(points, data, described | facts, normalize=normalize)
 
     def make_coreset(
         self,
@@ -161,104 +206,14 @@ class Settings:
         data: DataFacts,
         facts: dict[str, Any],
         *,
-        normalize: bool | None,
+        normalize: bool | None = None,
     ) -> Coreset:
         """Return the coreset of the rows of the last reduction. None normalises by the draw."""
         normalize = self.normalize if normalize is None else normalize
         check_flag("normalize", normalize)
-        arguments = {
-            "sampling": self.sampling,
-            "inner_size": self.inner_size,
-            "seed": self.seed,
-        }
-        return make_coreset(
-            points,
-            self.method,
-            data,
-            self.size,
-            arguments | facts,
-            n_clusters=self.n_clusters,
-            normalize=normalize,
-        )
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The settings of a stream or a stored tree, as in `daskcoreset.CoresetTree.create`."""
-
-    method: Any
-    size: Any
-    n_clusters: int | None
-    random_state: RandomState
-    on_invalid: Any
-    draw: Any
-
-    def settings(self) -> Settings:
-        """Check the options, and fill in defaults.
-
-        Raises
-        ------
-        InvalidInputError, InvalidTypeError
-            If an option cannot be used.
-        """
-        draw, n_clusters = self.draw, self.n_clusters
-        if not isinstance(draw, MergeReduce):
-            raise InvalidTypeError(
-                f"draw is {shown(draw)}", argument="draw", remedy="pass a MergeReduce"
-            )
-        method = self.method
-        if method is None:
-            method = "lightweight" if n_clusters is None else "kmeans"
-        reducer = resolve_reducer(method, draw.sampling, n_clusters)
-        size = DEFAULT_SIZE
-        if self.size is not None:
-            size = as_int("size", self.size, remedy="pass a larger int")
-        inner_size = INNER_FACTOR * size if draw.inner_size is None else int(draw.inner_size)
-        check_inner_size(inner_size, size)
-        check_choice("on_invalid", self.on_invalid, "raise", "drop")
-        return Settings(
-            reducer,
-            size,
-            inner_size,
-            resolve_seed(self.random_state),
-            None if n_clusters is None else int(n_clusters),
-            self.on_invalid,
-            bool(draw.normalize),
-            int(draw.split_every),
-        )
-
-    def check(self, known: Settings, where: str) -> None:
-        """Check that a view has these settings. None takes those of the view.
-
-        Raises
-        ------
-        InvalidInputError
-            If it has others.
-        """
-        wanted = replace(
-            self,
-            size=known.size if self.size is None else self.size,
-            n_clusters=known.n_clusters if self.n_clusters is None else self.n_clusters,
-            random_state=known.seed if self.random_state is None else self.random_state,
-        ).settings()
-        for name, asked in wanted.values.items():
-            if asked != (there := known.values[name]):
-                title = "random_state" if name == "seed" else name
-                raise InvalidInputError(
-                    f"{title} is {asked!r}, but the view at {where} was created with {there!r}",
-                    remedy="pass that value, or another path",
-                )
-
-
-def check_inner_size(inner_size: int, size: int) -> None:
-    """Check that the nodes below the root keep at least the rows of the result."""
-    if inner_size < size:
-        raise InvalidInputError(
-            f"inner_size={inner_size} is below size={size}: a node cannot "
-            "return more rows than it keeps",
-            argument="inner_size",
-            remedy=f"pass at least {size}, or leave it out",
-        )
+        own = {"sampling": self.sampling, "inner_size": self.inner_size, "seed": self.seed}
+        options: Any = {"n_clusters": self.n_clusters, "normalize": normalize}
+        return make_coreset(points, self.method, data, self.size, own | facts, **options)
 
 
 def concatenate_parts(
@@ -411,16 +366,13 @@ class NodeReducer:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeJob:
+class TreeJob(Job[Coreset]):
     """One build by merge and reduce, on a scheduler or without one.
 
     Attributes
     ----------
     blocks : RowBlocks
     settings : Settings
-    split_every : int
-    normalize : bool, default=False
-        Whether weights are scaled to the total weight of the data.
     size_given : bool, default=True
         Whether the size is the caller's and not the default.
     part : bool, default=False
@@ -429,12 +381,11 @@ class TreeJob:
 
     blocks: RowBlocks
     settings: Settings
-    split_every: int
-    normalize: bool = False
     size_given: bool = True
     part: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "split_every", self.settings.split_every)
         self.settings.check_data(self.blocks, self.blocks.block_rows)
 
     reads = 1
@@ -444,27 +395,10 @@ class TreeJob:
         """Rows that are gathered at the root."""
         return float(self.settings.inner_size * min(self.split_every, self.blocks.n_blocks))
 
-    @property
-    def is_graph(self) -> bool:
-        """Whether the build is one graph; not of one block in memory."""
-        return Engine.immediate(self.blocks).lazy
-
-    def lazy(self) -> Lazy[Coreset]:
-        """Define the graph of the whole build."""
-        engine = Engine(self.blocks, self.split_every, lazy=True)
-        graph: Lazy[Any] = run_alone(engine, self.reading(engine))
-        return graph.then(self.finish)
-
-    def compute_now(self) -> Coreset:
-        """Build at once: from blocks in memory without a scheduler."""
-        engine = Engine(self.blocks, self.split_every)
-        return self.finish(run_alone(engine, self.reading(engine)))
-
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root, and check it."""
         engine = Engine.immediate(self.blocks, self.split_every)
-        read = run_alone(engine, self.reading(engine))
-        results: BlockResults[Node] = engine.compute(read, progress)
+        results: BlockResults[Node] = engine.compute(self.read(engine), progress)
         # A part may have no usable rows: a day without any, or without any that has a weight.
         if not self.part or results.invalid is not None or results.value.weight:
             check_report(results)
@@ -477,12 +411,8 @@ class TreeJob:
         return (yield Request(Reduction(node.chunk, node.combine)))
 
     def finishing(self, results: BlockResults[Node]) -> Steps[Coreset]:
-        """Make the coreset of what `reading` returned."""
-        yield from ()  # nothing is read again
-        return self.finish(results)
-
-    def finish(self, results: BlockResults[Node]) -> Coreset:
         """Make a coreset of the root."""
+        yield from ()  # nothing is read again
         check_report(results)
         node, settings = results.value, self.settings
         if not len(node.points):
@@ -502,5 +432,4 @@ class TreeJob:
             "n_blocks": node.blocks,
             **node.facts,
         }
-        data = DataFacts.of_read(results, self.blocks)
-        return settings.make_coreset(node.points, data, facts, normalize=self.normalize)
+        return settings.make_coreset(node.points, DataFacts.of_read(results, self.blocks), facts)

@@ -347,7 +347,7 @@ def read_leaf(
     digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
     rng = stream(settings.seed, Stage.TREE_LEAVES, int.from_bytes(digest), 0)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
-    results = TreeJob(blocks, leaf_settings, settings.split_every, part=True).root(progress)
+    results = TreeJob(blocks, leaf_settings, part=True).root(progress)
     node = results.value
     return LeafRows(
         node.points,

@@ -19,7 +19,6 @@ from daskcoreset.constructions.tree.job import (
 from daskcoreset.constructions.tree.place import Files, Place, group_files
 from daskcoreset.constructions.tree.reducer import (
     Reducer,
-    SensitivityReducer,
     method_of,
     resolve_reducer,
 )
@@ -28,7 +27,7 @@ from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import Metric
-from daskcoreset.core.validation import columns_error
+from daskcoreset.core.validation import columns_error, shown
 from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
@@ -37,8 +36,7 @@ from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 
 def settings_values(settings: Settings) -> dict[str, Any]:
     """Return what is written of the settings of a stream or tree, as plain JSON values."""
-    name, parameters = _named(settings.reducer)
-    return {**settings.values, "method": name, "parameters": parameters}
+    return {**settings.values, **_named(settings.reducer)}
 
 
 def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings:
@@ -54,45 +52,37 @@ def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings
     with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: stored[name] for name in names}
-        made_with = (stored["method"], stored["parameters"])
-    return Settings(_reducer_of(path, made_with, stored, method), **values)
-
-
-def _reducer_of(path: str, made_with: tuple[str, Any], stored: Any, method: Any) -> Reducer:
-    """Return the reducer of a method that is passed, or of the one that is stored."""
-    reducer: Reducer | None = None
-    (name, parameters), problem = made_with, "cannot be made from what is stored"
-    if method is not None:
-        n_clusters = stored["n_clusters"] if isinstance(method, str) else None
-        reducer = resolve_reducer(method, stored["sampling"] or "systematic", n_clusters)
-        problem = "is {!r} with {}".format(*_named(reducer))
-    elif name not in CONSTRUCTIONS:
-        problem = "is your own, which is not stored"
-    else:
+        made_with = {name: stored[name] for name in ("method", "parameters", "sampling")}
+    name, parameters, sampling = made_with.values()
+    given, n_clusters = method, values["n_clusters"] if isinstance(method, str) else None
+    if method is None and name in CONSTRUCTIONS:
         with suppress(CoresetError, TypeError, ValueError, AttributeError):
-            reducer = SensitivityReducer(CONSTRUCTIONS[name](**parameters), stored["sampling"])
-    if reducer is None or _named(reducer) != made_with:
-        raise InvalidInputError(
-            f"method {problem}, and {path} was made with {name!r} and {parameters}",
-            argument="method",
-            remedy="pass method, the object that it was created with",
-        )
-    return reducer
+            method = CONSTRUCTIONS[name](**parameters)
+    if method is not None:
+        reducer = resolve_reducer(method, sampling or "systematic", n_clusters)
+        if _named(reducer) == made_with:
+            return Settings(reducer, **values)
+    raise InvalidInputError(
+        f"method is {shown(given)}, and {path} was made with {name!r} and {parameters}",
+        argument="method",
+        remedy="pass method, the object that it was created with",
+    )
 
 
-def _named(reducer: Reducer) -> tuple[str, Any]:
+def _named(reducer: Reducer) -> dict[str, Any]:
     """Return name and parameters of a method as they come back: tuples have become lists."""
     method = method_of(reducer)
-    parameters = thaw(freeze(method.parameters(), "parameters"))
-    return method.name, json.loads(json.dumps(parameters))
+    parameters = json.loads(json.dumps(thaw(freeze(method.parameters(), "parameters"))))
+    sampling = getattr(reducer, "sampling", None)
+    return {"method": method.name, "parameters": parameters, "sampling": sampling}
 
 
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
 
 
-def _differs(problem: str, remedy: str) -> InvalidInputError:
-    argument = problem.partition(" ")[0]
-    return InvalidInputError(problem, argument=argument, remedy=remedy)
+def _refuse(differs: bool, problem: str, remedy: str) -> None:
+    if differs:
+        raise InvalidInputError(problem, argument=problem.partition(" ")[0], remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -157,10 +147,6 @@ class RowSchema:
         columns = self.columns or other.columns
         return replace(self, columns=columns, keys=self.keys | other.keys)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, without names of labels and weights where there are none."""
-        return {name: value for name, value in asdict(self).items() if name != "keys" or value}
-
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
         """Return the schema of a stored dictionary. None where the store has none."""
@@ -168,6 +154,10 @@ class RowSchema:
             return None
         columns = values["columns"]
         return cls(**{**values, "columns": None if columns is None else tuple(columns)})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
 
     def check(self, other: RowSchema) -> None:
         """Check that further rows have this schema, before they are read.
@@ -177,33 +167,35 @@ class RowSchema:
         InvalidInputError
             Which says what differs.
         """
-        if other.n_features != self.n_features:
-            raise _differs(
-                f"X has {other.n_features} features, and the rows before it have {self.n_features}",
-                "pass the same columns",
-            )
+        _refuse(
+            other.n_features != self.n_features,
+            f"X has {other.n_features} features, and the rows before it have {self.n_features}",
+            "pass the same columns",
+        )
         if self.columns and other.columns and self.columns != other.columns:
             raise columns_error(other.columns, self.columns, "the tree")
-        if other.unit_length and not self.unit_length:
-            raise _differs(
-                "unit_length is True, and the rows before are not divided by their lengths",
-                "pass rows without unit_length",
-            )
-        if other.sparse != self.sparse:
-            now, before = ("sparse", "dense") if other.sparse else ("dense", "sparse")
-            raise _differs(f"X is {now}, and the rows before it are {before}", "convert it")
-        if np.dtype(other.dtype).itemsize > np.dtype(self.dtype).itemsize:
-            raise _differs(
-                f"X is {other.dtype}, and the rows before it are {self.dtype}, which would lose "
-                "digits",
-                f"convert it with .astype({self.dtype!r}), or begin with {other.dtype}",
-            )
-        if other.has_labels != self.has_labels:
-            now, before = ("given", "none") if other.has_labels else ("missing", "labels")
-            raise _differs(
-                f"y is {now}, and the rows before have {before}",
-                "give labels to all rows or to none",
-            )
+        _refuse(
+            other.unit_length and not self.unit_length,
+            "unit_length is True, and the rows before are not divided by their lengths",
+            "pass rows without unit_length",
+        )
+        forms = "dense", "sparse"
+        _refuse(
+            other.sparse != self.sparse,
+            f"X is {forms[other.sparse]}, and the rows before it are {forms[self.sparse]}",
+            "convert it",
+        )
+        _refuse(
+            np.dtype(other.dtype).itemsize > np.dtype(self.dtype).itemsize,
+            f"X is {other.dtype}, and the rows before it are {self.dtype}, which would lose digits",
+            f"convert it with .astype({self.dtype!r}), or begin with {other.dtype}",
+        )
+        now, before = ("given", "none") if other.has_labels else ("missing", "labels")
+        _refuse(
+            other.has_labels != self.has_labels,
+            f"y is {now}, and the rows before have {before}",
+            "give labels to all rows or to none",
+        )
 
     def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
         """Bring rows that were read to the schema. Return it with the kind of labels filled in.
@@ -217,13 +209,13 @@ class RowSchema:
         if labels is not None and len(labels):
             labels = canonical(labels)
             kind = labels.dtype.kind
-            if self.labels is None:
-                schema = replace(self, labels=kind)
-            elif kind != self.labels:
-                raise _differs(
-                    f"y holds {_KINDS[kind]}, and the labels before are {_KINDS[self.labels]}",
-                    "convert it",
-                )
+            known = self.labels or kind
+            schema = replace(self, labels=known)
+            _refuse(
+                known != kind,
+                f"y holds {_KINDS.get(kind)}, and the labels before are {_KINDS.get(known)}",
+                "convert it",
+            )
         rows: Any = points.points
         # Dask does not always know that blocks are sparse.
         if isinstance(rows, np.ndarray) == self.sparse:

@@ -23,8 +23,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import uuid4
@@ -35,12 +35,13 @@ from daskcoreset.storage import group
 from daskcoreset.storage.disk import DiskFolder, find_folder
 from daskcoreset.storage.group import GroupContents, refuse_inconsistent
 from daskcoreset.storage.locations import RefusedError
-from daskcoreset.storage.objects import ROOT, ObjectFolder, Stored
+from daskcoreset.storage.objects import ROOT, ObjectFolder
 
 T = TypeVar("T")
 
-# The files of an object, by name.
+# The files of an object, by name, and objects, by name.
 Files: TypeAlias = Mapping[str, bytes]
+Objects: TypeAlias = Mapping[str, Files]
 
 # An object, or what a killed writer left of one.
 _NAME = re.compile(r"\.?(?P<version>\d{12})-[0-9a-f]{16}(\.[0-9a-f]{32}\.daskcoreset-partial)?")
@@ -111,9 +112,9 @@ class Root:
         Plain JSON values.
     version : int
         0 before the first.
-    history : tuple of str
+    history : sequence of str
         Names of the objects that describe the versions that are kept, the newest last.
-    tokens : tuple of str
+    tokens : sequence of str
         Tokens of the last changes, the newest first.
     tag : object
         What the folder compares before it replaces the root. None if there is no root yet.
@@ -121,8 +122,8 @@ class Root:
 
     settings: Mapping[str, Any]
     version: int = 0
-    history: tuple[str, ...] = ()
-    tokens: tuple[str, ...] = ()
+    history: Sequence[str] = ()
+    tokens: Sequence[str] = ()
     tag: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -130,20 +131,16 @@ class Root:
         """Digest of the settings."""
         return digest_of(json.dumps(self.settings, sort_keys=True))
 
-    def with_settings(self, settings: Mapping[str, Any]) -> Root:
-        """Return the draft of a root that takes the place of this one."""
-        return replace(self, settings=settings, history=())
-
     def followed_by(self, name: str | None, keep: int | None) -> Root:
         """Return the root after a change. `name` is that of the object that describes it."""
-        history = self.history if name is None else (*self.history, name)[-(keep or 0) :]
-        version = self.version + (name is not None)
-        return replace(
-            self,
-            version=version,
-            history=history,
-            tokens=(uuid4().hex[:16], *self.tokens)[:_N_TOKENS],
-        )
+        tokens = [uuid4().hex[:16], *self.tokens][:_N_TOKENS]
+        if name is None:
+            return replace(self, tokens=tokens)
+        history = [*self.history, name][-(keep or 0) :]
+        return replace(self, version=self.version + 1, history=history, tokens=tokens)
+
+
+_OF_ROOT = [field.name for field in fields(Root) if field.compare]
 
 
 @dataclass(eq=False)
@@ -180,7 +177,11 @@ class Place:
     def find(self) -> Root | None:
         """Return the root. None if nothing is there."""
         stored = self.folder.root()
-        return None if stored is None else self._parsed(stored)
+        if stored is None:
+            return None
+        values: Any = _read_group({ROOT: stored.data}, self.name, self.kind).attributes
+        with refuse_inconsistent(f"{self.name}: its root is not consistent"):
+            return Root(**values, tag=stored.tag)
 
     def root(self) -> Root:
         """Return the root."""
@@ -203,17 +204,6 @@ class Place:
                 if now == root:
                     raise
                 root = now
-
-    def _parsed(self, stored: Stored) -> Root:
-        values: Any = _read_group({ROOT: stored.data}, self.name, self.kind).attributes
-        with refuse_inconsistent(f"{self.name}: its root is not consistent"):
-            return Root(
-                values["settings"],
-                int(values["version"]),
-                tuple(values["history"]),
-                tuple(values["tokens"]),
-                stored.tag,
-            )
 
     def where(self, name: str) -> str:
         """Return what messages call an object."""
@@ -277,7 +267,7 @@ class Place:
         if found is None:
             self.folder.check(f"{self.part}/{object_name(1, uuid4().hex[:16])}")
             return Root(settings)
-        return found.with_settings(settings)
+        return replace(found, settings=settings, history=())
 
     def check(self, base: Root) -> None:
         """Check, before the work of a change, that a root is still there."""
@@ -286,7 +276,7 @@ class Place:
         if (() if found is None else found.tokens) != base.tokens:
             raise self._overtaken(base, found)
 
-    def commit(self, base: Root, after: Root, objects: Mapping[str, Files]) -> Root:
+    def commit(self, base: Root, after: Root, objects: Objects) -> Root:
         """Write objects, and a root in place of the one that the change is based on.
 
         Raises
@@ -299,19 +289,18 @@ class Place:
             It cannot be written. The place is unchanged.
         """
         self.check(base)
-        data = self._written(after)
-        begun: Any = self.folder.begun if base.tag is None else partial(nullcontext, self.folder)
+        values: Any = {name: getattr(after, name) for name in _OF_ROOT}
+        data = group_files(GroupContents({}, {}, values, self.kind).checked())[ROOT]
+        begun = self.folder.begun() if base.tag is None else nullcontext(self.folder)
         try:
-            with begun() as folder:
+            with begun as folder:
                 for name, files in objects.items():
                     folder.put(f"{self.part}/{name}", files)
                 if folder is not self.folder:  # becomes it, with its root
-                    after = replace(after, tag=folder.swap(data, None))
+                    return replace(after, tag=folder.swap(data, None))
         except StoreError:
             self.check(base)  # whoever is first clears away what the others were writing
             raise
-        if after.tag is not base.tag:
-            return after
         try:
             return self._swap(base, after, data)
         except OutOfTimeError as error:
@@ -319,16 +308,6 @@ class Place:
                 f"{error} The change is complete or was not made",
                 remedy=f"open {self.name} again to see which",
             ) from None
-
-    def _written(self, root: Root) -> bytes:
-        attributes: Any = {
-            "settings": root.settings,
-            "version": root.version,
-            "history": list(root.history),
-            "tokens": list(root.tokens),
-        }
-        contents = GroupContents({}, {}, attributes, self.kind).checked()
-        return group_files(contents)[ROOT]
 
     def _swap(self, base: Root, after: Root, data: bytes) -> Root:
         problem: StoreError | None = None
@@ -412,60 +391,58 @@ def place_at(
 
 
 class Kept(Generic[T]):
-    """A value that represents the newest version of a place which its object has made or seen.
+    """Base of a tree and a stream, whose state is a version that it has made or seen.
 
-    A place makes a change by one step, and the object goes on from it once that has returned. After
-    a `KeyboardInterrupt` between the two, it looks at the place when it is used again.
+    A version is a dataclass with `place` and `root`. A place makes a change by one step, and the
+    object goes on from it once that has returned. After a `KeyboardInterrupt` between the two, it
+    looks at the place when it is used again.
     """
 
-    def __init__(self, value: T) -> None:
-        self._value = value
-        self._unknown: tuple[Place, Root, Callable[[Root], T]] | None = None
+    # The state before an interrupted change, and the one after it.
+    _last: T
+    _unknown: T | None = None
+
+    def __bool__(self) -> bool:
+        return True
 
     @property
-    def value(self) -> T:
-        """The value, after a look at the place if the last change was interrupted."""
+    def _now(self) -> T:
+        """The state, after a look at the place if the last change was interrupted."""
         if self._unknown is not None:
-            place, after, made = self._unknown
+            after: Any = self._unknown
             try:
-                now = place.root() if after.version > 1 else place.find()
+                now = after.place.root() if after.root.version > 1 else after.place.find()
             except StoreError as error:
                 raise StoreError(
-                    f"{place.name}: the last change was interrupted, and its result cannot be read "
-                    f"({error}). It is complete or was not made",
+                    f"{after.place.name}: the last change was interrupted, and its result cannot "
+                    f"be read ({error}). It is complete or was not made",
                     remedy="try again when the store can be read, or open the tree again",
                 ) from error
-            if now is not None and after.tokens[0] in now.tokens:
-                self._value = made(replace(after, tag=now.tag))
+            if now is not None and after.root.tokens[0] in now.tokens:
+                self._last = replace(after, root=replace(after.root, tag=now.tag))
             self._unknown = None
-        return self._value
+        return self._last
 
-    @value.setter
-    def value(self, value: T) -> None:
-        self._value = value
+    def _commit(self, after: Any, name: str | None, keep: int | None, objects: Objects) -> None:
+        """Make the change from the root of a version to the version, and go on from that.
 
-    @property
-    def last_known(self) -> T:
-        """The value, or the one before if the place does not read: for what never fails."""
-        with suppress(OSError):  # among which are errors of stores and of time that has passed
-            return self.value
-        return self._value
-
-    def commit(
-        self,
-        place: Place,
-        base: Root,
-        after: Root,
-        objects: Mapping[str, Files],
-        made: Callable[[Root], T],
-    ) -> None:
-        """Change a place as `Place.commit` does, and hold what `made` returns for its root."""
+        `name` is that of the object that describes the version.
+        """
+        base, place = after.root, after.place
+        made = replace(after, root=base.followed_by(name, keep))
         # Nothing is called between an error in here and what is done about it, so that no further
         # interrupt comes between the two.
         try:
-            self._value = made(place.commit(base, after, objects))
+            self._last = replace(after, root=place.commit(base, made.root, objects))
         except BaseException as error:
-            self._unknown = place, after, made
+            self._unknown = made
             if isinstance(error, StoreError) and not isinstance(error, UnansweredError):
                 self._unknown = None  # nothing was written
             raise
+        place.sweep(made.root, self._needed)
+
+    def _needed(self) -> Collection[str]:
+        """Return the names of the objects that versions need which are kept."""
+        now: Any = self._now
+        history: Collection[str] = now.root.history
+        return history

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.follow import Refresh, refresh
-from daskcoreset.constructions.tree.job import Asked, Settings
+from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.leaves import (
     ROW_BITS,
     Leaf,
@@ -50,26 +49,12 @@ _N_TURNS = 3
 _LAYOUT = ("coreset-tree", "objects")
 
 
-class Standing(NamedTuple):
-    """State and source of a tree in one value, so that no interrupt comes between its parts.
-
-    Attributes
-    ----------
-    manifest : Manifest
-    view : SourceView or None
-        The source that the tree follows.
-    """
-
-    manifest: Manifest
-    view: SourceView | None = None
-
-
 def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
     manifest = place.newest(partial(Manifest.of, place))
     return persistence.settings_from(manifest.root.settings, place.name, method), manifest
 
 
-class CoresetTree:
+class CoresetTree(Kept[Manifest]):
     r"""Coresets of data that arrive in named leaves, such as days, and may change later.
 
     `create` makes a tree, `open` opens one, and `follow` keeps one up to date with a source. Each
@@ -124,18 +109,11 @@ class CoresetTree:
     last_refresh: Refresh | None = None
 
     def __init__(
-        self, settings: Settings, manifest: Manifest | None = None, view: SourceView | None = None
+        self, settings: Settings, manifest: Manifest, view: SourceView | None = None
     ) -> None:
-        if manifest is None:
-            raise InvalidTypeError(
-                "CoresetTree is called with a path or options",
-                remedy="call CoresetTree.create(path) for a new tree, CoresetTree.open(path) for "
-                "one that exists, or CoresetTree.follow(source, path)",
-            )
-        self._settings = settings
-        self._kept = Kept(Standing(manifest, view))
+        self._settings, self._last, self._view = settings, manifest, view
         # What versions need that are kept, by the names of the objects that describe them.
-        self._needed: dict[str, set[str]] = {}
+        self._used: dict[str, set[str]] = {}
 
     @classmethod
     @about_argument("path")
@@ -194,7 +172,7 @@ class CoresetTree:
         >>> len(CoresetTree.create(path, size=100, random_state=0).leaves)
         0
         """
-        settings = Asked(method, size, n_clusters, random_state, on_invalid, draw).settings()
+        settings = Settings.of(method, size, n_clusters, random_state, on_invalid, draw)
         place = place_at("path", path, *_LAYOUT, storage_options)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
         draft = place.draft(persistence.settings_values(settings), remedy)
@@ -241,7 +219,7 @@ class CoresetTree:
     __array__ = no_array("a CoresetTree", "call coreset = tree.coreset() and ")
 
     def __repr__(self) -> str:
-        settings, manifest = self._settings, self._kept.last_known.manifest
+        settings, manifest = self._settings, self._last
         leaves = counted(len(manifest.leaves), "leaf", "leaves")
         return (
             f"{type(self).__name__}({settings.method.name}: {leaves}, "
@@ -249,43 +227,33 @@ class CoresetTree:
         )
 
     def _repr_html_(self) -> str:
-        return self._kept.last_known.manifest.leaves.to_html(repr(self))
+        return self._last.leaves.to_html(repr(self))
 
     def __len__(self) -> int:
         return len(self.leaves)
 
-    def __bool__(self) -> bool:
-        return True
-
     def __contains__(self, name: object) -> bool:
         return name in self.leaves.names
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
-
-    @property
-    def _manifest(self) -> Manifest:
-        return self._kept.value.manifest
 
     @property
     def path(self) -> Path | str:
         """A path, or a URL without secrets."""
-        return self._kept.last_known.manifest.place.path
+        return self._last.place.path
 
     @property
     def leaves(self) -> LeafTable:
         """The leaves, in the order in which they were appended."""
-        return self._manifest.leaves
+        return self._now.leaves
 
     @property
     def version(self) -> int:
         """Number of changes."""
-        return self._manifest.version
+        return self._now.version
 
     @property
     def depth(self) -> int:
         """Largest number of nodes above a leaf."""
-        return self._manifest.depth
+        return self._now.depth
 
     # --- sources that are followed -------------------------------------------------------
 
@@ -362,10 +330,11 @@ class CoresetTree:
         Refresh(version 2: 1 of 2 leaves read, 1,000 rows, 24,000 bytes; 1 added, ...)
         """
         view = SourceView.of(source, y, sample_weight, keep)
-        asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
         place = place_at("path", path, *_LAYOUT, storage_options)
         for turn in range(_N_TURNS):
-            tree = cls._followed(asked, place, view)
+            tree = cls._followed(
+                place, view, method, size, n_clusters, random_state, on_invalid, draw
+            )
             try:
                 tree.refresh()
                 break
@@ -377,28 +346,37 @@ class CoresetTree:
         return tree
 
     @classmethod
-    def _followed(cls, asked: Asked, place: Place, view: SourceView) -> CoresetTree:
-        """Open a view, or begin one, which its first version makes."""
-        if (root := place.find()) is not None:
-            manifest = place.newest(partial(Manifest.of, place))
-            root = manifest.root
-            try:
-                settings = persistence.settings_from(root.settings, place.name, asked.method)
-                asked.check(settings, place.name)
-                return cls(settings, manifest, view)
-            except InvalidInputError:
-                if manifest.source is None or manifest.next_uid:
-                    raise
-        # A view that never had a leaf takes other settings.
-        settings = asked.settings()
-        values = persistence.settings_values(settings)
-        if root is None:
+    def _followed(  # noqa: PLR0917 - all of them are always given
+        cls,
+        place: Place,
+        view: SourceView,
+        method: Any,
+        size: Any,
+        n_clusters: Any,
+        random_state: Any,
+        *others: Any,
+    ) -> CoresetTree:
+        """Open a view, or begin one, which its first leaf makes."""
+        if place.find() is None:
+            settings = Settings.of(method, size, n_clusters, random_state, *others)
             view.refuse_inside(place.path, place.name)
             remedy = "CoresetTree.follow opens a view that is there, or choose another path"
-            root = place.draft(values, remedy)
-        else:
-            root = root.with_settings(values)
-        return cls(settings, Manifest(place, root, root.version), view)
+            draft = place.draft(persistence.settings_values(settings), remedy)
+            return cls(settings, Manifest(place, draft), view)
+        settings, manifest = _opened(place, method)
+        size = settings.size if size is None else size
+        n_clusters = settings.n_clusters if n_clusters is None else n_clusters
+        seed = settings.seed if random_state is None else random_state
+        wanted = Settings.of(method, size, n_clusters, seed, *others)
+        for name, asked in wanted.values.items():
+            if asked != (there := settings.values[name]):
+                title = "random_state" if name == "seed" else name
+                raise InvalidInputError(
+                    f"{title} is {asked!r}, but the view at {place.name} was created with "
+                    f"{there!r}",
+                    remedy="pass that value, or another path",
+                )
+        return cls(settings, manifest, view)
 
     def refresh(
         self,
@@ -438,7 +416,7 @@ class CoresetTree:
             If the source cannot be read, or another process has changed the view.
         """
         check_flag("allow_shrink", allow_shrink)
-        manifest, view = self._kept.value
+        manifest, view = self._now, self._view
         if source is not None and manifest.source is not None:
             view = SourceView.again(source, manifest.source, view)
         if view is None:
@@ -453,12 +431,11 @@ class CoresetTree:
             self._settings,
             manifest,
             view,
-            partial(self._commit, view=view),
+            self._change,
             allow_shrink=allow_shrink,
             progress=progress,
         )
-        self._kept.value = self._kept.value._replace(view=view)
-        self.last_refresh = done
+        self._view, self.last_refresh = view, done
         return done
 
     def as_of(self, version: int) -> CoresetTree:
@@ -482,7 +459,7 @@ class CoresetTree:
             If it is damaged.
         """
         version = as_int("version", version, remedy="pass one of those that were made")
-        return type(self)(self._settings, self._manifest.as_of(version))
+        return type(self)(self._settings, self._now.as_of(version))
 
     def __getitem__(self, window: Window) -> TreeWindow:
         """Return a window of leaves, which estimators take in place of X."""
@@ -539,7 +516,7 @@ class CoresetTree:
         StoreError
             If another process has changed the tree, or the disk refused.
         """
-        leaf = self._manifest.next_leaf(name, time)
+        leaf = self._now.next_leaf(name, time)
         return self._put(leaf, (X, y, sample_weight), progress, on_invalid)
 
     def partial_fit(
@@ -612,7 +589,7 @@ class CoresetTree:
         on_invalid: Literal["raise", "drop"] | None,
     ) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""
-        manifest, settings = self._manifest, self._settings
+        manifest, settings = self._now, self._settings
         if on_invalid is not None:
             check_choice("on_invalid", on_invalid, "raise", "drop")
             settings = replace(settings, on_invalid=on_invalid)
@@ -623,46 +600,31 @@ class CoresetTree:
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
         uid = max(manifest.next_uid, leaf.uid + 1)
         changed = replace(manifest, leaves=leaves, next_uid=uid, schema=schema)
-        self._commit(changed, {leaf.node: points})
+        self._change(changed, {leaf.node: points})
         return leaf
 
     def _refuse_followed(self) -> None:
-        if self._manifest.source is not None:
+        if self._now.source is not None:
             raise InvalidInputError(
-                f"the tree follows {self._manifest.source.name!r}, so its leaves "
+                f"the tree follows {self._now.source.name!r}, so its leaves "
                 "cannot be changed directly",
                 remedy="change the source and call refresh, or create another tree",
             )
 
-    def _commit(
-        self,
-        changed: Manifest,
-        made: dict[str, WeightedPoints],
-        view: SourceView | None = None,
-    ) -> Manifest:
-        before = self._manifest
+    def _change(self, changed: Manifest, made: Mapping[str, WeightedPoints]) -> Manifest:
+        before = self._now
         before.place.check(before.root)
         after, objects = before.followed_by(self._settings, changed, made)
-        root = before.root.followed_by(after.main, after.keep)
-        self._kept.commit(
-            before.place,
-            before.root,
-            root,
-            objects,
-            lambda root: Standing(replace(after, root=root), view),
-        )
-        self._needed[after.main] = after.needed
-        before.place.sweep(root, self._all_needed)
-        return self._manifest
+        self._commit(after, after.main, after.keep, objects)
+        return self._now
 
-    def _all_needed(self) -> set[str]:
-        """Return the names of the objects that versions need which are kept."""
-        manifest = self._manifest
-        self._needed = {
-            name: self._needed.get(name) or manifest.as_of(version_of(name)).needed
+    def _needed(self) -> set[str]:
+        manifest = self._now
+        self._used = {
+            name: self._used.get(name) or manifest.as_of(version_of(name)).needed
             for name in manifest.root.history
         }
-        return set().union(*self._needed.values())
+        return set().union(*self._used.values())
 
     def delete(self, leaf: Window) -> None:
         """Delete one or more leaves in one change.
@@ -688,7 +650,7 @@ class CoresetTree:
         self._refuse_followed()
         deleted = self.leaves.select(leaf)
         remaining = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
-        self._commit(replace(self._manifest, leaves=remaining), {})
+        self._change(replace(self._now, leaves=remaining), {})
 
     # --- questions -----------------------------------------------------------------------
 
@@ -718,7 +680,7 @@ class CoresetTree:
         StoreError
             If the tree has changed since it was opened and nodes are gone, or if it is damaged.
         """
-        settings, manifest = self._settings, self._manifest
+        settings, manifest = self._settings, self._now
         table, flags = manifest.leaves, manifest.leaves.select(leaves)
         if manifest.top is None or manifest.schema is None:
             raise no_leaves()
@@ -733,13 +695,7 @@ class CoresetTree:
             )
         # Nodes near the root have few or many leaves.
         parts = finer(cover(manifest.top, flags))
-        # By the names of the parts, which stand for the leaves below them.
-        points, described = settings.last_reduction(
-            [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
-        )
-        points = replace(points, indices=_count_rows(table, points.indices))
         facts = {
-            **described,
             "strategy": "store",
             "version": manifest.version,
             "levels": manifest.depth,
@@ -750,7 +706,11 @@ class CoresetTree:
         weight = float(sum(leaf.weight for leaf, _ in chosen))
         place, schema = str(manifest.place.path), manifest.schema
         data = DataFacts(n, n_dropped, weight, place, schema.columns, schema.metric, schema.keys)
-        return settings.make_coreset(points, data, facts, normalize=normalize)
+        nodes = [manifest.read_node(part.name) for part in parts]
+        # By the names of the parts, which stand for the leaves below them.
+        address = int(digest_of(parts), 16)
+        coreset = settings.coreset(nodes, address, data, facts, normalize=normalize)
+        return replace(coreset, indices=_count_rows(table, coreset.indices))
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return leaf and row number of rows of a coreset of this tree.
@@ -783,7 +743,7 @@ class CoresetTree:
         StoreError
             If a node is damaged, missing or of another tree, with its name.
         """
-        self._manifest.verify()
+        self._now.verify()
 
 
 def _count_rows(leaves: LeafTable, stored: IndexArray) -> IndexArray:

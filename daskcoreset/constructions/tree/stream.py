@@ -18,7 +18,7 @@ a stream without a crash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
@@ -26,19 +26,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
+from typing import Any, Literal
 
 from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.job import (
-    Asked,
-    Settings,
-    concatenate_parts,
-    valid_points,
-)
+from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.place import (
     Files,
@@ -54,8 +47,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.tables import html_table, short_seed
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.tables import short_seed
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
@@ -96,24 +88,6 @@ def is_reduced(level: int) -> bool:
     return level in {0, 2} or (level > 1 and level % 2 == 1)
 
 
-def joined(parts: Sequence[WeightedPoints]) -> list[WeightedPoints]:
-    """Return waiting rows as one part in a list, or an empty list.
-
-    Raises
-    ------
-    InvalidInputError
-        If the weights add up to more than float64 holds.
-    """
-    if not parts:
-        return []
-    rows = concatenate_parts(parts)
-    with np.errstate(over="ignore"):
-        is_finite = np.isfinite(rows.total_weight)
-    if not is_finite:  # which the check of what is made anew says
-        rows = WeightedPoints(rows.points, rows.weights, rows.indices, rows.labels)
-    return [rows]
-
-
 @dataclass(frozen=True, eq=False)
 class StreamState:
     """A stream after some rows. It is immutable, so that a batch is taken wholly or not at all.
@@ -133,6 +107,10 @@ class StreamState:
         Total weight of their rows.
     n_rows, n_dropped : int
         Rows that arrived, and how many of them were left out.
+    n_unsaved : int
+        Batches since it was saved.
+    place, root : Place, Root or None
+        Where it is saved.
     """
 
     nodes: tuple[tuple[WeightedPoints, ...], ...] = ()
@@ -142,6 +120,9 @@ class StreamState:
     weight: float = 0.0
     n_rows: int = 0
     n_dropped: int = 0
+    n_unsaved: int = 0
+    place: Place | None = None
+    root: Root | None = None
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -153,7 +134,7 @@ class StreamState:
     @property
     def parts(self) -> list[WeightedPoints]:
         """All rows in memory, a part for each level, the oldest first."""
-        return [*map(concatenate_parts, self.nodes), *joined(self.waiting)]
+        return [concatenate_parts(parts) for parts in (*self.nodes, self.waiting) if parts]
 
     @property
     def n_held(self) -> int:
@@ -164,7 +145,8 @@ class StreamState:
     def total_weight(self) -> float:
         """Total weight of all rows that came."""
         # Of those that wait as one array: summed part by part it would tell how they came.
-        return self.weight + sum(rows.total_weight for rows in joined(self.waiting))
+        waiting = concatenate_parts(self.waiting).total_weight if self.waiting else 0.0
+        return self.weight + waiting
 
     def n_missing(self, settings: Settings) -> int:
         """How many rows are missing to the next leaf."""
@@ -185,7 +167,7 @@ class StreamState:
         missing = self.n_missing(settings)
         while len(points) - start >= missing:
             further = points.take(slice(start, start + missing)).moved(self.n_rows)
-            [leaf] = joined((*waiting, further))
+            leaf = concatenate_parts((*waiting, further))
             state, start, waiting = state._with_leaf(leaf, settings), start + missing, ()
             missing = settings.leaf_size
         if start < len(points):
@@ -198,15 +180,15 @@ class StreamState:
             schema=schema,
             n_rows=self.n_rows + n_rows,
             n_dropped=self.n_dropped + n_rows - len(points),
+            n_unsaved=self.n_unsaved + 1,
         )
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         lowest = lowest_level(position)
         first = settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)
-        if any(map(np.may_share_memory, _arrays(first), _arrays(leaf))):
-            first = first.copied()  # the user may write into rows of a batch, and few keep it all
-        parts: tuple[WeightedPoints, ...] = (first,)
+        # The user may write into rows of a batch, and few rows would keep all of it.
+        parts: tuple[WeightedPoints, ...] = (first.copied(),)
         while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
             parts, nodes = (*nodes[-1], *parts), nodes[:-1]
@@ -222,48 +204,24 @@ class StreamState:
 
     def files(self) -> Files:
         """Return the files of the object that holds the state."""
-        values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else self.schema.to_json()
-        state = {**values, "levels": self.levels, "form": schema}
-        return persistence.state_files(_STATE, state, self.parts)
+        values = {name: getattr(self, name) for name in _COUNTERS}
+        return persistence.state_files(_STATE, {**values, "schema": schema}, self.parts)
 
     @classmethod
-    def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
-        """Return the state of `files`."""
-        counters = {name: values[name] for name in _COUNTERS}
-        state = cls(schema=RowSchema.from_json(values["form"]), **counters)
-        levels = state.levels
-        if len(parts) - len(levels) not in {0, 1} or values["levels"] != [*levels]:
-            raise ValueError(f"{len(parts)} parts on levels {values['levels']}")
-        nodes = tuple((part,) for part in parts[: len(levels)])
-        return replace(state, nodes=nodes, waiting=tuple(parts[len(levels) :]))
-
-
-def _arrays(points: WeightedPoints) -> list[AnyArray]:
-    """Return what rows, weights and labels are in."""
-    rows: Any = points.points
-    arrays = [rows if isinstance(rows, np.ndarray) else rows.data, points.weights]
-    return arrays if points.labels is None else [*arrays, points.labels]
+    def read(cls, place: Place, root: Root) -> StreamState:
+        """Read the newest state of a place."""
+        name = root.history[-1]
+        values, parts = persistence.read_state(place, name, _STATE)
+        with refuse_inconsistent(f"{place.where(name)}: not consistent"):
+            counters = {name: values[name] for name in _COUNTERS}
+            schema = RowSchema.from_json(values["schema"])
+            state = cls(schema=schema, **counters, place=place, root=root)
+        n = len(state.levels)
+        return replace(state, nodes=tuple((part,) for part in parts[:n]), waiting=tuple(parts[n:]))
 
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
-
-
-class Standing(NamedTuple):
-    """State and place of a stream in one value, so that no interrupt comes between its parts.
-
-    Attributes
-    ----------
-    state : StreamState
-    n_unsaved : int
-        Batches since it was saved.
-    saved : tuple or None
-        Where it is saved: a place, and its root.
-    """
-
-    state: StreamState
-    n_unsaved: int = 0
-    saved: tuple[Place, Root] | None = None
 
 
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
@@ -289,7 +247,7 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
             yield results
 
 
-class CoresetStream:
+class CoresetStream(Kept[StreamState]):
     """A coreset of rows that arrive one by one or in batches, in little memory.
 
     Rows wait until they fill a leaf, which becomes a coreset. Coresets are merged and reduced, so
@@ -366,78 +324,50 @@ class CoresetStream:
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         place = None if store is None else place_at("store", store, *_LAYOUT, storage_options)
-        asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
-        settings = asked.settings().of_stream(leaf_size, save_every)
-        if store is None:
+        settings = Settings.of(method, size, n_clusters, random_state, on_invalid, draw)
+        settings = settings.of_stream(leaf_size, save_every)
+        if place is None:
             settings = replace(settings, save_every=None)
-        self._begin(settings, Standing(StreamState()))
+        self._settings, self._last = settings, StreamState()
         if place is not None:
             self._save_new(place, overwrite=False)
-
-    def _begin(self, settings: Settings, standing: Standing) -> None:
-        self._settings = settings
-        self._kept = Kept(standing)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
-
-    @property
-    def _state(self) -> StreamState:
-        return self._kept.value.state
 
     __array__ = no_array("a CoresetStream", "call coreset = stream.coreset() and ")
 
     def __repr__(self) -> str:
-        settings, state = self._settings, self._kept.last_known.state
+        settings, state = self._settings, self._last
         return (
             f"{type(self).__name__}({settings.method.name}: {state.n_rows:,} rows seen, "
             f"{state.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
         )
 
-    def _repr_html_(self) -> str:
-        settings, state = self._settings, self._kept.last_known.state
-        facts = {
-            "method": settings.method.name,
-            "rows seen": f"{state.n_rows:,}",
-            "rows left out": f"{state.n_dropped:,}",
-            "total weight": f"{state.total_weight:.6g}",
-            "features": "unknown" if state.schema is None else f"{state.schema.n_features:,}",
-            "rows held": f"{state.n_held:,}",
-            "size": f"{settings.size:,}",
-            "seed": short_seed(settings.seed),
-        }
-        return html_table(facts.items(), caption=type(self).__name__)
-
     def __len__(self) -> int:
         return self.n_rows
-
-    def __bool__(self) -> bool:
-        return True
 
     @property
     def n_rows(self) -> int:
         """Rows that arrived."""
-        return self._state.n_rows
+        return self._now.n_rows
 
     @property
     def n_dropped(self) -> int:
         """Rows that were dropped."""
-        return self._state.n_dropped
+        return self._now.n_dropped
 
     @property
     def n_held(self) -> int:
         """Rows in memory."""
-        return self._state.n_held
+        return self._now.n_held
 
     @property
     def total_weight(self) -> float:
         """Weight of all rows that arrived."""
-        return self._state.total_weight
+        return self._now.total_weight
 
     @property
     def levels(self) -> tuple[int, ...]:
         """Levels that hold a coreset, the highest first."""
-        return self._state.levels
+        return self._now.levels
 
     def partial_fit(
         self,
@@ -486,7 +416,7 @@ class CoresetStream:
                 rows, *beside = batch if isinstance(batch, tuple) else (batch,)
                 self.partial_fit(rows if batches is X else Rows(rows, options), *beside)
             return self
-        settings, start, known = self._settings, 0, self._state.schema
+        settings, start, known = self._settings, 0, self._now.schema
         refuse_cube("a stream", X)
         blocks = settings.open(X, y, sample_weight)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
@@ -501,33 +431,24 @@ class CoresetStream:
             if results.invalid is not None:
                 _, invalid = results.invalid
                 raise invalid.error(start)
-            self._advance(self._state.add(results.value, results.n_rows, schema, settings))
+            self._advance(self._now.add(results.value, results.n_rows, schema, settings))
             start += results.n_rows
         return self
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state. If it cannot be saved, the batch was not taken."""
         every = self._settings.save_every
-        _, n_unsaved, saved = self._kept.value
-        if saved is None or every is None or n_unsaved + 1 < every:
-            self._kept.value = Standing(state, n_unsaved + 1, saved)
+        if every is None or state.n_unsaved < every:
+            self._last = state
         else:
-            self._commit(state, *saved)
+            self._save(state)
 
-    def _commit(
-        self, state: StreamState, place: Place, base: Root, *, elsewhere: bool = False
-    ) -> None:
-        """Write a state, and go on from it, unless the stream is saved elsewhere as a rule."""
-        before, files = self._kept.value, state.files()
-
-        def made(root: Root) -> Standing:
-            return before if elsewhere else Standing(state, 0, (place, root))
-
-        name = object_name(base.version + 1, digest_of(*files.values()))
+    def _save(self, state: StreamState) -> None:
+        assert state.root is not None  # noqa: S101 - it has a place
+        files = state.files()
+        name = object_name(state.root.version + 1, digest_of(*files.values()))
         # One state more than is needed, for who is reading it.
-        after = base.followed_by(name, 2)
-        self._kept.commit(place, base, after, {name: files}, made)
-        place.sweep(after, lambda: after.history)
+        self._commit(replace(state, n_unsaved=0), name, 2, {name: files})
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights. A coreset is drawn from them.
@@ -539,8 +460,7 @@ class CoresetStream:
         """
         if self.n_rows == self.n_dropped:
             raise InvalidInputError("the stream has no rows yet", remedy="call partial_fit first")
-        state = self._state
-        return concatenate_parts([*chain.from_iterable(state.nodes), *joined(state.waiting)])
+        return concatenate_parts([*chain(*self._now.nodes, self._now.waiting)])
 
     def coreset(self, *, normalize: bool | None = None) -> Coreset:
         """Return a coreset of all rows so far. The stream does not change.
@@ -559,19 +479,17 @@ class CoresetStream:
         InvalidInputError
             If the stream has no rows of positive weight.
         """
-        state, settings = self._state, self._settings
-        points, described = settings.last_reduction([self.rows()], state.n_rows)
+        state, settings, rows = self._now, self._settings, self.rows()
         facts = {
-            **described,
             "strategy": "stream",
             "leaf_size": settings.leaf_size,
-            "levels": 1 + max(self.levels, default=-1),
+            "levels": 1 + max(state.levels, default=-1),
         }
         n, schema = state.n_rows - state.n_dropped, state.schema
         assert schema is not None  # noqa: S101 - rows came
         weight = state.total_weight
         data = DataFacts(n, state.n_dropped, weight, None, schema.columns, schema.metric)
-        return settings.make_coreset(points, data, facts, normalize=normalize)
+        return settings.coreset([rows], state.n_rows, data, facts, normalize=normalize)
 
     @about_argument("path")
     def save(
@@ -601,19 +519,19 @@ class CoresetStream:
         InvalidInputError
             If there was no save before, and `path` is missing.
         """
-        state, _, saved = self._kept.value
-        if path is None and saved is None:
+        state = self._now
+        place = state.place
+        if path is not None:
+            place = place_at("path", path, *_LAYOUT, storage_options)
+        if place is None:
             raise InvalidInputError(
                 "path is missing, and the stream was never saved",
                 argument="path",
                 remedy="pass a path",
             )
-        place = None
-        if path is not None:
-            place = place_at("path", path, *_LAYOUT, storage_options)
-        if saved is not None and (place is None or place.folder == saved[0].folder):
-            self._commit(state, *saved)
-        elif place is not None:
+        if state.place is not None and place.folder == state.place.folder:
+            self._save(state)
+        else:
             self._save_new(place, overwrite=overwrite)
 
     def _save_new(self, place: Place, *, overwrite: bool) -> None:
@@ -622,10 +540,11 @@ class CoresetStream:
             "save with overwrite=True"
         )
         check_flag("overwrite", overwrite)
-        values, before = persistence.settings_values(self._settings), self._kept.value
-        draft = place.draft(values, remedy, overwrite=overwrite)
+        values, state = persistence.settings_values(self._settings), self._now
+        root = place.draft(values, remedy, overwrite=overwrite)
         # It goes on being saved where it was first.
-        self._commit(before.state, place, draft, elsewhere=before.saved is not None)
+        stream = self if state.place is None else copy(self)
+        stream._save(replace(state, place=place, root=root))  # noqa: SLF001 - its own class
 
     @classmethod
     @about_argument("path")
@@ -660,15 +579,9 @@ class CoresetStream:
             If `method` is needed or differs.
         """
         place = place_at("path", path, *_LAYOUT, storage_options)
-
-        def read(root: Root) -> tuple[Settings, Standing]:
-            name = root.history[-1]
-            settings = persistence.settings_from(root.settings, place.name, method)
-            values, parts = persistence.read_state(place, name, _STATE)
-            with refuse_inconsistent(f"{place.where(name)}: not consistent"):
-                state = StreamState.read(values, parts)
-            return settings, Standing(state, 0, (place, root))
-
+        state = place.newest(partial(StreamState.read, place))
+        assert state.root is not None  # noqa: S101 - it was read
         loaded = cls.__new__(cls)
-        loaded._begin(*place.newest(read))  # noqa: SLF001 - its own class
+        loaded._settings = persistence.settings_from(state.root.settings, place.name, method)  # noqa: SLF001 - its own class
+        loaded._last = state  # noqa: SLF001 - its own class
         return loaded

@@ -11,7 +11,7 @@ import pytest  # noqa: TC002 - of a fixture
 
 from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.job import Asked
+from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.leaves import Leaf, LeafTable
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema, settings_values
@@ -20,7 +20,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.storage.disk import DiskFolder
 
 N = 10_000
-SETTINGS = Asked("uniform", 1, None, 0, "raise", MergeReduce()).settings()
+SETTINGS = Settings.of("uniform", 1, None, 0, "raise", MergeReduce())
 ONE = WeightedPoints(np.ones((1, 1)), np.ones(1), np.arange(1))
 
 
