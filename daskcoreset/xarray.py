@@ -97,21 +97,12 @@ class CoresetAccessor:
         >>> len(coreset.coordinates["y"])
         100
         """
-        rows = self._rows(sample_dims, feature_dims, missing_chunks=missing_chunks)
-        given = {"on_invalid": "drop", **options}
-        return build(rows, size=size, sample_weight=weights, **given)
+        rows = self._rows(
+            sample_dims=sample_dims, feature_dims=feature_dims, missing_chunks=missing_chunks
+        )
+        return build(rows, size=size, sample_weight=weights, **{"on_invalid": "drop", **options})
 
-    def fit(
-        self,
-        estimator: Any,
-        y: Any = None,
-        *,
-        weights: Any = None,
-        sample_dims: Dims = None,
-        feature_dims: Dims = None,
-        columns: Sequence[str] | None = None,
-        missing_chunks: MissingChunks = "raise",
-    ) -> Any:
+    def fit(self, estimator: Any, y: Any = None, *, weights: Any = None, **reading: Any) -> Any:
         """Fit an estimator of `daskcoreset.estimators` to the cells, and return it.
 
         Parameters
@@ -120,10 +111,11 @@ class CoresetAccessor:
             For example ``CoresetGaussianMixture(5)``.
         y : str, xarray.DataArray or array, optional
             Labels of the cells.
-        weights, sample_dims, feature_dims, missing_chunks
+        weights
             As in `build`.
-        columns : sequence of str, optional
-            Variables that are features. Default: all.
+        **reading
+            Options of `daskcoreset.open_rows`: ``sample_dims``, ``feature_dims``, ``columns`` and
+            ``missing_chunks``.
 
         Returns
         -------
@@ -142,8 +134,7 @@ class CoresetAccessor:
                 remedy="pass one of daskcoreset.estimators, such as CoresetKMeans(8), or "
                 "CoresetEstimator(...) around another one that takes weights",
             )
-        rows = self._rows(sample_dims, feature_dims, columns, missing_chunks)
-        return estimator.fit(rows, y, sample_weight=weights)
+        return estimator.fit(self._rows(**reading), y, sample_weight=weights)
 
     def kmeans(
         self,
@@ -174,23 +165,15 @@ class CoresetAccessor:
             X. It is NaN if a feature is missing. ``centers_to_xarray()`` returns a Dataset with
             units.
         """
-        model = CoresetKMeans(n_clusters, **parameters)
-        rows = self._rows(sample_dims, feature_dims, columns, missing_chunks)
-        return model.fit(rows, sample_weight=weights)
-
-    def _rows(
-        self,
-        sample_dims: Dims,
-        feature_dims: Dims,
-        columns: Sequence[str] | None = None,
-        missing_chunks: MissingChunks = "raise",
-    ) -> Rows:
-        if sample_dims is None and feature_dims is None:
-            feature_dims = ()
-        return open_rows(
-            self._data,
-            columns=columns,
-            missing_chunks=missing_chunks,
+        rows = self._rows(
             sample_dims=sample_dims,
             feature_dims=feature_dims,
+            columns=columns,
+            missing_chunks=missing_chunks,
         )
+        return CoresetKMeans(n_clusters, **parameters).fit(rows, sample_weight=weights)
+
+    def _rows(self, **reading: Any) -> Rows:
+        if reading.get("sample_dims") is None and reading.get("feature_dims") is None:
+            reading["feature_dims"] = ()
+        return open_rows(self._data, **reading)
