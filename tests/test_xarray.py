@@ -15,7 +15,6 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings, strategies as st
 from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression
 
 import daskcoreset.xarray
 from daskcoreset import (
@@ -24,9 +23,7 @@ from daskcoreset import (
     CoresetTree,
     Draw,
     MergeReduce,
-    Portfolio,
     build,
-    build_many,
     open_rows,
     plan,
 )
@@ -35,7 +32,6 @@ from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,
     CoresetEstimator,
     CoresetGaussianMixture,
-    CoresetKernelClassifier,
     CoresetKMeans,
     CoresetLogisticRegression,
     CoresetSVC,
@@ -215,18 +211,13 @@ def test_reads__every_chunk_once_and_none_at_definition(chunks: Any) -> None:
     assert len(reads()) == (n_chunks if chunks is None else 2 * 3)
 
 
-def test_plan__one_task_a_block_and_the_cost_of_cut_features() -> None:
+def test_plan__one_task_a_block() -> None:
     whole = xr.DataArray(dask.array.ones((8, 6, 10), chunks=(2, 3, 10)), dims=("t", "x", "level"))
     planned = plan(open_rows(whole, feature_dims="level"), size=10)
     assert planned.forecast.tasks <= 2 * (8 + 1)  # Dask gives some of them two names
-    assert planned.forecast.merged_chunks == 1
-    cut = plan(open_rows(whole.chunk(level=4), feature_dims="level"), size=10)
-    assert cut.forecast.merged_chunks == 3
-    assert "3 chunks of features merged in each task" in str(cut)
     store, opening = stored(weather(), (5, 8, 4))
-    assert plan(
-        open_rows(xr.open_zarr(store, **opening), feature_dims=()), size=10
-    ).forecast.tasks <= 2 * (9 + 1)
+    planned = plan(open_rows(xr.open_zarr(store, **opening), feature_dims=()), size=10)
+    assert planned.forecast.tasks <= 2 * (9 + 1)
 
 
 # --- what is not there, and what is not as declared -----------------------------------------
@@ -246,17 +237,11 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
     works: list[Callable[[], Any]] = [
         lambda: lost.coreset.build(10),
         lambda: lost[["t2m"]].coreset.build(10, weights=lost.u10),
-        lambda: plan(open_rows(lost, feature_dims=()), size=10, on_invalid="drop").compute(),
-        lambda: lost.coreset.build(10, draw=MergeReduce()),
         lambda: model.predict(lost).compute(),
     ]
     for work in works:
         with pytest.raises(StoreError, match=r"(?s)c(/1/0/2|hunk) .* is not stored"):
             work()
-    filled = build(
-        open_rows(lost, feature_dims=(), missing_chunks="fill"), size=10, on_invalid="drop"
-    )
-    assert filled.provenance["n_dropped"] == 5 * 8 * 2
     options: Any = {"missing_chunks": "fill", "random_state": 0}
     assert lost.coreset.build(10, **options).provenance["n_dropped"] == 5 * 8 * 2
     assert lost.coreset.kmeans(2, **options).coreset_.provenance["n_dropped"] == 5 * 8 * 2
@@ -272,7 +257,7 @@ def test_blocks__that_are_not_as_declared_are_errors() -> None:
     wide = ones.astype("f4").map_blocks(
         lambda block: block.astype("f8"), dtype="f4", meta=np.empty((0, 0, 0), "f4")
     )
-    with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in its block at time"):
+    with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in a block"):
         short.coreset.build(10)
     with pytest.raises(InvalidInputError, match="sample_weight has shape"):
         weather().coreset.build(10, weights=short.t2m)
@@ -296,13 +281,6 @@ def test_predict__takes_other_cubes_with_these_features() -> None:
     # Variables go by their names: stores hand them out in any order, and more of them are ignored.
     for other in (cube[["u10", "t2m"]], cube.assign(name=("time", list("abcdefghijkl")))):
         np.testing.assert_array_equal(model.predict(other), model.predict(cube))
-    weighted = cube.assign(area=("lat", np.ones(8, np.float32)))
-    again = weighted.coreset.kmeans(3, weights="area", n_init=1, random_state=0)
-    np.testing.assert_array_equal(again.predict(weighted), model.predict(cube))
-    with pytest.raises(
-        InvalidInputError, match=r"columns \['t2m'\], and the fit has \['t2m', 'u10'\]"
-    ):
-        model.predict(cube[["t2m"]])
     with pytest.raises(InvalidInputError, match=r"columns \['t2', 'u10'\], and the fit has"):
         model.predict(cube.rename(t2m="t2"))
     with pytest.raises(TypeError, match="sample_dims"):
@@ -319,71 +297,21 @@ def test_predict__checks_coordinates_of_the_features() -> None:
     for other in (levels.assign_coords(level=[500, 850, 925]), levels.isel(level=[1, 0, 2])):
         with pytest.raises(InvalidInputError, match=r"the fit has \['500', '850', '1000'\]"):
             model.predict(other)
-    with pytest.raises(InvalidInputError, match=r"feature_dims has \['level'\]"):
+    with pytest.raises(InvalidInputError, match=r"feature_dims=\['level'\]"):
         model.predict(levels.rename(level="plev"))
-
-
-@pytest.mark.parametrize("taken", ["dims", "coords", "features"])
-def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
-    values = np.random.default_rng(0).normal(size=(9, 4))
-    rows, columns = {"dims": ("cluster", "f"), "coords": ("x", "f"), "features": ("x", "cluster")}[
-        taken
-    ]
-    labels = {"cluster": ("x", np.arange(9))} if taken == "coords" else {}
-    cells = xr.DataArray(values, labels, (rows, columns))
-    model = CoresetKMeans(3, random_state=0).fit(open_rows(cells, sample_dims=rows))
-    distances = model.transform(cells)
-    assert distances.dims == (rows, "cluster" if taken == "features" else "cluster_")
-    assert model.predict(cells).dims == (rows,)
-    centers = model.centers_to_xarray().value
-    assert centers.dims == ("cluster_" if taken == "features" else "cluster", columns)
-    np.testing.assert_array_equal(centers, model.cluster_centers_)
-
-
-def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
-    cube = weather()
-    methods = {"clusters": "lightweight", "mixture": "uniform"}
-    rows = open_rows(cube, sample_dims=DIMS)
-    built = build_many(rows, sizes=200, methods=methods, on_invalid="drop", random_state=0)
-    built.to_zarr(tmp_path / "p")
-    coreset = Portfolio.from_zarr(tmp_path / "p")["clusters"]
-    model = CoresetKMeans(3, random_state=0).fit(coreset)
-    labels = model.predict(cube)
-    asked = CoresetKMeans(3, random_state=0).fit(coreset.points, sample_weight=coreset.weights)
-    assert labels.identical(
-        asked.predict(open_rows(cube[model.feature_names_in_.tolist()], sample_dims=DIMS))
-    )
-    assert model.predict(cube[list(cube)[::-1]]).identical(labels)  # by name, in any order
-    direct = (
-        CoresetKMeans(3, random_state=0).fit(open_rows(cube, sample_dims=DIMS)).centers_to_xarray()
-    )
-    centers = model.centers_to_xarray()
-    assert centers.sizes == direct.sizes
-    assert all(centers[name].attrs == direct[name].attrs for name in direct)
-    labelled = build(
-        open_rows(cube, sample_dims=DIMS),
-        labels.fillna(0).astype(int),
-        size=200,
-        random_state=0,
-        on_invalid="drop",
-    )
-    machine = CoresetKernelClassifier(max_points=20, random_state=0).fit(labelled)
-    assert machine.predict(cube).dims == DIMS
 
 
 @pytest.mark.parametrize(
     "levels",
     [
-        np.array([1000, 850, 500]),
-        np.array([0.1, 1 / 3, 7e-20]),
         np.array(["2020-01-01", "2020-02-01", "2020-03-01"], "M8[ns]"),
         np.array(["low", "middle", "top"]),
-        np.array([3.0, 2.0, 1.0], ">f4"),
+        np.array([1 / 3, 7e-20, 1.0], ">f4"),
         None,
     ],
 )
 def test_coreset__of_a_cube_knows_its_features(levels: Any, tmp_path: Path) -> None:
-    attrs = {"units": "K", "valid_range": np.array([0.0, 1.0]), "missing": np.nan, "n": np.int8(3)}
+    attrs = {"units": "K", "valid_range": np.array([0.0, 1.0]), "missing": np.nan}
     values = np.random.default_rng(0).normal(size=(30, 3, 8))
     coords = {} if levels is None else {"level": levels}
     air = xr.DataArray(values, coords, ("time", "level", "x"), "air", attrs).chunk(time=10)
@@ -400,7 +328,7 @@ def test_coreset__of_a_cube_knows_its_features(levels: Any, tmp_path: Path) -> N
             model.predict(air.isel(level=[1, 0, 2]))
     centers = model.centers_to_xarray()
     assert centers.air.dims == ("cluster", "level")
-    assert centers.air.attrs == {"units": "K", "n": 3}
+    assert centers.air.attrs == {"units": "K"}
     if levels is not None:
         assert centers.level.equals(air.level)
     # Of what was written by hand nothing is made up.
@@ -424,20 +352,8 @@ def test_estimators__answer_with_maps() -> None:
     assert shares["class"].to_numpy().tolist() == classifier.classes_.tolist() == [0, 1]
     warmer = shares.sel({"class": 1}) > 0.5
     np.testing.assert_array_equal(warmer.where(there), predicted)
-    named = warm.astype(str)
-    text = cube.coreset.fit(CoresetLogisticRegression(size=100, random_state=0), named)
+    text = cube.coreset.fit(CoresetSVC(size=100, random_state=0), warm.astype(str))
     assert set(text.predict(cube).to_numpy()[there.to_numpy()]) == {"0", "1"}
-    logarithms = text.predict_log_proba(cube)["class"]
-    assert logarithms.to_numpy().tolist() == ["0", "1"]
-    three = warm + (cube.t2m > 20).where(there, 0)
-    for estimator in (
-        CoresetLogisticRegression(size=100, random_state=0),
-        CoresetEstimator(LogisticRegression(max_iter=1000), size=100, random_state=0),
-        CoresetSVC(size=100, random_state=0),
-    ):
-        several = cube.coreset.fit(estimator, three)
-        called = getattr(several, "predict_proba", several.decision_function)(cube)["class"]
-        assert called.to_numpy().tolist() == [0, 1, 2]
     mixture = cube.coreset.fit(CoresetGaussianMixture(2, random_state=0))
     assert mixture.score_samples(cube).dims == DIMS
     assert mixture.predict_proba(cube).dims == (*DIMS, "component")
@@ -447,48 +363,24 @@ def test_estimators__answer_with_maps() -> None:
     np.testing.assert_array_equal(means.t2m, mixture.means_[:, 0])
     inner = CoresetEstimator(KMeans(2, n_init=1), random_state=0)
     assert cube.coreset.fit(inner).transform(cube).shape == (*SHAPE, 2)
-    balanced = CoresetLogisticRegression(size=100, class_weight="balanced", random_state=0)
-    assert cube.coreset.fit(balanced, warm, weights=area_of(cube)).predict(cube).dims == DIMS
 
 
-_BANDS = xr.DataArray(np.random.default_rng(0).normal(size=(6, 5, 4, 3)), dims=[*"tyxb"])
-
-
-@pytest.mark.parametrize(
-    ("cube", "dims", "n_rows"),
-    [
-        (_BANDS, {}, 120),
-        (_BANDS, {"sample_dims": ("t", "y")}, 30),
-        (_BANDS, {"sample_dims": [*"tyxb"]}, 360),
-        (_BANDS[:, 0, 0], {"feature_dims": "b"}, 6),
-        (_BANDS.to_dataset(name="a"), {}, 360),
-        (xr.Dataset({"a": _BANDS, "c": _BANDS + 1}), {"sample_dims": ("t", "y", "x")}, 120),
-    ],
-)
-def test_streams__say_how_the_rows_of_a_cube_are_passed(
-    cube: Any, dims: dict[str, Any], n_rows: int, tmp_path: Path
-) -> None:
-    tree = CoresetTree.create(tmp_path / "tree", size=10, random_state=0)
-    stream = CoresetStream(size=10, random_state=0)
-    y = np.arange(2)
+def test_streams__say_how_the_rows_of_a_cube_are_passed(tmp_path: Path) -> None:
+    cube = open_rows(weather(), feature_dims=())
     takers: tuple[Callable[..., Any], ...] = (
-        stream.partial_fit,
-        tree.append,
+        CoresetStream(size=10).partial_fit,
+        CoresetTree.create(tmp_path / "tree", size=10).append,
         StructuredMaxMargin().fit,
-        partial(MaxMarginClassifier().fit, y=y),
-        partial(OutlierMaxMarginClassifier(1).fit, y=y),
-        partial(ActiveMaxMarginClassifier().fit, y=y),
+        partial(MaxMarginClassifier().fit, y=np.arange(2)),
+        partial(OutlierMaxMarginClassifier(1).fit, y=np.arange(2)),
+        partial(ActiveMaxMarginClassifier().fit, y=np.arange(2)),
     )
     for take in takers:
-        with pytest.raises(InvalidInputError, match="numbers rows in their order") as error:
-            take(open_rows(cube, **dims))
-    # What is advised is taken.
-    advice = str(error.value).partition("for example ")[2].partition(", or build")[0]
-    rows = eval(advice, {"X": cube})  # noqa: S307 - an expression of the library's own
-    assert stream.partial_fit(rows).n_rows == n_rows
+        with pytest.raises(InvalidInputError, match=r"numbers rows in their order.*X\.stack\("):
+            take(cube)
 
 
-@pytest.mark.parametrize(("read", "written", "chunks"), [(2, 3, None), (3, 2, {}), (3, 3, None)])
+@pytest.mark.parametrize(("read", "written", "chunks"), [(2, 3, None), (3, 2, {})])
 def test_predictions__are_written_in_any_format_of_zarr(
     tmp_path: Path, read: Any, written: Any, chunks: Any
 ) -> None:
@@ -503,7 +395,6 @@ def test_predictions__are_written_in_any_format_of_zarr(
         made.rename(name).to_dataset().to_zarr(path, consolidated=False, zarr_format=written)
         again = xr.open_zarr(path, consolidated=False)
         xr.testing.assert_equal(again[name], made)
-        assert again.time.encoding["units"] == "hours since 2020-01-01"
     assert {name: dict(coord.encoding) for name, coord in cube.coords.items()} == before
 
 
@@ -525,7 +416,6 @@ def test_predict__of_a_single_cell_is_a_label() -> None:
         place = model.predict(X.isel(lat=3, lon=4))
         xr.testing.assert_identical(place.compute(), labels.isel(lat=3, lon=4).compute())
     assert model.transform(cube.isel(time=2, lat=3, lon=4)).dims == ("cluster",)
-    assert np.isnan(float(model.predict(cube.isel(time=2, lat=3, lon=4) * np.nan)))
     regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
     region = regions.predict(cube.t2m.isel(lat=3, lon=4))
     xr.testing.assert_identical(
@@ -536,30 +426,20 @@ def test_predict__of_a_single_cell_is_a_label() -> None:
 def test_predict__another_variable_than_was_fitted_warns() -> None:
     cube = weather(masked=0.0)
     regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
-    rows = cube.t2m.coreset.build(50, feature_dims="time", random_state=0)
-    for model in (regions, CoresetKMeans(3, random_state=0).fit(rows)):
-        for X in (cube.u10, cube[["u10"]], cube.u10.chunk()):
-            with pytest.warns(CoresetWarning, match="'u10', but the model was fitted on 't2m'"):
-                model.predict(X)
+    for X in (cube.u10, cube[["u10"]]):
         with pytest.warns(CoresetWarning, match="'u10', but the model was fitted on 't2m'"):
-            model.score(cube.u10)
-        for X in (cube.t2m, cube, cube.u10.rename("t2m"), cube.t2m.rename(None)):
-            model.predict(X)
-    unnamed = cube.t2m.rename(None).coreset.kmeans(3, feature_dims="time", random_state=0)
-    unnamed.predict(cube.u10)
+            regions.predict(X)
+    for X in (cube.t2m, cube, cube.u10.rename("t2m"), cube.t2m.rename(None)):
+        regions.predict(X)
 
 
-@pytest.mark.parametrize("opened", [True, False])
-@pytest.mark.parametrize("placed", [True, False])
-def test_source_rows__of_a_cube_names_a_selection_that_works(opened: bool, placed: bool) -> None:
-    coords = {"time": [3, 5, 9], "place": ["a", "b", "c", "d"]} if placed else {}
+def test_source_rows__of_a_cube_names_a_selection_that_works() -> None:
     values = np.random.default_rng(0).normal(size=(2, 3, 4))
-    cube = xr.Dataset({"t": (("time", "place"), values[0])}, coords)
-    cube["p"] = cube["t"] * 0 + values[1]
+    cube = xr.Dataset({name: (("time", "place"), values[i]) for i, name in enumerate("tp")})
     rows = open_rows(cube, sample_dims=["time", "place"])
     coreset = build(rows, size=5, random_state=0)
     with pytest.raises(InvalidInputError, match="X is a cube") as caught:
-        coreset.source_rows(0, rows if opened else cube)
+        coreset.source_rows(0, rows)
     told = str(caught.value.remedy).partition("for example ")[2]
     cell = eval(told, {"X": cube, "coreset": coreset, "np": np})  # noqa: S307 - our own message
     assert [float(cell["t"]), float(cell["p"])] == coreset.points[0].tolist()

@@ -54,19 +54,15 @@ class Flattening:
             cells = np.asarray(without_mask(part))
             declared = tuple(sizes[dim] for dim in dims)
             if cells.shape != declared:
-                block = zip(self.samples, where, strict=True)
-                place = ", ".join(f"{dim} {one.start} to {one.stop}" for dim, one in block)
                 raise InvalidInputError(
-                    f"{self.name} has shape {cells.shape} in its block at {place}, whose chunks "
-                    f"declare {declared}",
+                    f"{self.name} has shape {cells.shape} in a block whose chunks declare "
+                    f"{declared}",
                     argument=self.name,
                     remedy=f"make the chunks of {self.name} agree with its blocks",
                 )
             cells = cells.transpose([dims.index(dim) for dim in sizes if dim in dims])
-            absent = [axis for axis, dim in enumerate(self.samples) if dim not in dims]
-            if absent:
-                cells = np.expand_dims(cells, absent)
-                cells = np.broadcast_to(cells, (*lengths, *cells.shape[len(lengths) :]))
+            cells = cells.reshape(*(sizes[d] if d in dims else 1 for d in self.samples), -1)
+            cells = np.broadcast_to(cells, (*lengths, cells.shape[-1]))
             columns.append(cells.reshape(math.prod(lengths), -1))
         rows = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
         return rows if self.name == "X" else rows[:, 0]
@@ -81,7 +77,7 @@ class BoxRows(RowArray):
         self.flatten, self.variables, self.boxes = flatten, variables, boxes
         self.starts = np.cumsum([0, *map(len, boxes)])
         self.shape = (int(self.starts[-1]), *flatten.row_shape)
-        self.dtype = variables[0].dtype
+        self.dtype = np.result_type(*(one.dtype for one in variables))
 
     def cut(self, start: int, stop: int) -> RowArray:
         """Return the rows of a block, whose cells are views."""
@@ -94,11 +90,6 @@ class BoxRows(RowArray):
         (box,) = self.boxes
         cells = [one.values for one in self.variables]
         return self.flatten(tuple(box.slices.values()), *cells)[rows]
-
-
-def in_memory(variables: Sequence[Any]) -> bool:
-    """Whether all variables are arrays in memory."""
-    return all(one._in_memory for one in variables)  # noqa: SLF001 - `.data` would load a file
 
 
 def cut(
@@ -135,43 +126,31 @@ def cut(
         )
         return {dim: found.get(dim, (length,)) for dim, length in shape.items()}, merged
     nbytes = sum(one.nbytes for one in variables)
-    if in_memory(variables) and nbytes <= memory:
+    if _in_memory(variables) and nbytes <= memory:
         return {dim: (length,) for dim, length in shape.items()}, 1
     stored = [one.encoding.get("preferred_chunks", {}) for one in variables]
-    together = [max(np.max(one.get(dim, 1)) for one in stored) for dim in shape]
-    cells = target * math.prod(shape.values()) // nbytes
-    lengths = dict(zip(shape, grown(together, [*shape.values()], cells), strict=True))
-    return {
-        dim: tuple(min(length, shape[dim] - start) for start in range(0, shape[dim], length))
-        for dim, length in lengths.items()
-    }, 1
+    together = [int(max(np.max(one.get(dim, 1)) for one in stored)) for dim in shape]
+    row_bytes = -(-nbytes // math.prod(shape.values()))
+    lengths = da.core.normalize_chunks(
+        "auto",
+        tuple(shape.values()),
+        limit=max(target, row_bytes * math.prod(together)),  # or a stored chunk would be cut
+        dtype=f"V{row_bytes}",
+        previous_chunks=together,
+    )
+    return dict(zip(shape, lengths, strict=True)), 1
 
 
-def grown(stored: Sequence[int], shape: Sequence[int], cells: float) -> list[int]:
-    """Return how long blocks are of whole stored chunks, with about this number of cells.
-
-    Examples
-    --------
-    >>> grown([1, 10, 10], [1000, 20, 20], 4000)
-    [10, 20, 20]
-    """
-    lengths = [int(min(one, whole)) for one, whole in zip(stored, shape, strict=True)]
-    # From the last dimension on: cells that lie beside one another are read together.
-    for axis in reversed(range(len(shape))):
-        fit = max(1, int(cells // math.prod(lengths)))
-        lengths[axis] = min(lengths[axis] * fit, shape[axis])
-        if lengths[axis] < shape[axis]:
-            break
-    return lengths
-
-
-def dask_rows(
-    flatten: Flattening, variables: Sequence[Any], chunks: Mapping[str, tuple[int, ...]]
+def flat_rows(
+    flatten: Flattening,
+    variables: Sequence[Any],
+    chunks: Mapping[str, tuple[int, ...]],
+    boxes: Sequence[Box],
 ) -> Any:
-    """Define the rows of variables as a Dask array, with a block for each block of the grid.
+    """Return the rows of variables, block after block: in memory if all are, else a Dask array.
 
-    Reads and flattening are one task a block if no chunk cuts the features. The blocks of the
-    grid follow one another in its C order.
+    The blocks follow one another in C order of their grid. Reads and flattening are one task a
+    block if no chunk cuts the features.
 
     Parameters
     ----------
@@ -179,11 +158,15 @@ def dask_rows(
     variables : sequence of xarray.Variable
     chunks : mapping of str to tuple of int
         Lengths of the blocks along each sample dimension.
+    boxes : sequence of Box
+        The blocks.
     """
     import dask
     import dask.array as da
     from dask.layers import ArraySliceDep
 
+    if _in_memory(variables):
+        return BoxRows(flatten, variables, boxes)
     name = f"cube-{uuid4().hex}"
     operands: list[Any] = []
     with dask.config.set({"array.rechunk.method": "tasks"}):  # those of clusters write to disk
@@ -209,8 +192,14 @@ def dask_rows(
     end, tail = (0,) * len(shape), (0,) * len(flatten.features)
     places = np.ndindex(*map(len, chunks.values()))
     graph = {(name, i, *end): (grid.name, *place, *tail) for i, place in enumerate(places)}
-    sizes = tuple(map(math.prod, itertools.product(*chunks.values())))
-    return _array(name, graph, grid, (sizes, *((n,) for n in shape)), variables[0].dtype)
+    sizes = tuple(map(len, boxes))
+    dtype = np.result_type(*(one.dtype for one in variables))
+    return _array(name, graph, grid, (sizes, *((n,) for n in shape)), dtype)
+
+
+def _in_memory(variables: Sequence[Any]) -> bool:
+    """Whether all variables are arrays in memory."""
+    return all(one._in_memory for one in variables)  # noqa: SLF001 - `.data` would load a file
 
 
 def unflattened(array: Any, chunks: Mapping[str, tuple[int, ...]]) -> Any:

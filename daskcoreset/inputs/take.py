@@ -13,7 +13,6 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray
-from daskcoreset.inputs.cubes import dims_of_cube
 from daskcoreset.inputs.open import is_frame, open_all, open_container, select_columns
 from daskcoreset.inputs.options import ReadOptions, check_columns
 from daskcoreset.inputs.parquet import ArrowTable
@@ -46,12 +45,13 @@ def take_rows(X: Any, indices: IndexArray) -> Any:
            [0., 1.]])
     """
     data, options = ReadOptions.of(X)
-    cube = dims_of_cube(data, options)
-    if options.has_dims or cube is not None:
+    if options.has_dims:
         raise InvalidInputError(
             "X is a cube, and rows are read only from tables",
             argument="X",
-            remedy=_how_to_select(data, None if cube is None else cube[0]),
+            remedy="select cells by coreset.coordinates, or by their numbers, for example "
+            'X.isel(dict(zip(coreset.provenance["sample_dims"], np.unravel_index('
+            'coreset.indices[0], coreset.provenance["sample_shape"]))))',
         )
     if is_frame(data) and not hasattr(data, "__dask_graph__"):
         _check(indices, len(data))
@@ -73,20 +73,6 @@ def take_rows(X: Any, indices: IndexArray) -> Any:
         return part[rows].compute()[order]
     _check(rows, part.shape[0])
     return part.take(rows)[order]
-
-
-def _how_to_select(cube: Any, dims: list[str] | None) -> str:
-    """Return the remedy for a cube: how to select the cell of the first row of a coreset."""
-    if dims is None:
-        return "open it with xarray, and select cells by coreset.coordinates"
-    if all(dim in cube.coords for dim in dims):
-        chosen = ", ".join(f"{dim!r}: coreset.coordinates[{dim!r}][0]" for dim in dims)
-        return f"select cells by their coordinates, for example X.sel({{{chosen}}})"
-    shape = tuple(int(cube.sizes[dim]) for dim in dims)
-    return (
-        f"select cells by their numbers, for example X.isel(dict(zip({dims}, "
-        f"np.unravel_index(coreset.indices[0], {shape}))))"
-    )
 
 
 def _check(indices: IndexArray, n_rows: int) -> None:

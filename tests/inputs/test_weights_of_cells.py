@@ -61,16 +61,16 @@ def test_labels__of_cells() -> None:
 @pytest.mark.parametrize(
     ("cube", "weights", "message"),
     [
-        (weather(), "areas", "sample_weight is 'areas', but X has the variables"),
+        (weather(), "areas", "sample_weight does not fit X .*'areas'"),
         (
             weather(),
             xr.DataArray(np.ones(3), dims="lat"),
             "along dimension 'lat' because of conflicting dimension sizes",
         ),
-        (weather(), xr.DataArray(np.ones(3), dims="z"), r"dimensions \['z'\]"),
-        (weather(), weather().lat[::-1], "other coordinates than X .*'lat'.*reindex_like"),
-        (weather(), np.ones((3, 4)), r"shape \(3, 4\), and the rows of X"),
-        (weather(), weather(), "is a Dataset; pass one of its variables"),
+        (weather(), xr.DataArray(np.ones(3), dims="z"), r"'z'"),
+        (weather(), weather().lat[::-1], "does not fit X .*'lat'"),
+        (weather(), np.ones((3, 4)), r"array of the shape \(12, 8, 10\)"),
+        (weather(), weather(), "Dataset.*pass a variable of X"),
         (weather(), xr.DataArray(-np.ones(8), dims="lat"), r"weight is -1.0 at row 0 \(time 0"),
     ],
 )
