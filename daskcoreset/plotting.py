@@ -14,7 +14,7 @@ import numpy as np
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.optional import need_matplotlib
-from daskcoreset.core.tables import counted, percent
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type, as_int, check_flag, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -378,7 +378,7 @@ def _draw(ax: Axes, coreset: Coreset, picture: _Picture, style: dict[str, Any]) 
     names = coreset.provenance.get("columns") or [f"x{j}" for j in range(coreset.n_features)]
     if picture.shares is not None:
         names = [
-            f"principal axis {i} ({percent(share)} of variance)"
+            f"principal axis {i} ({share:.1%} of variance)"
             for i, share in enumerate(picture.shares, 1)
         ]
     names = [_brief(name, 40) for name in names]

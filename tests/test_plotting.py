@@ -54,7 +54,7 @@ def test_plot__draws_into_the_axes_given_and_nowhere_else() -> None:
     assert CORESET.plot(X, ax=ax) is ax
     assert not plt.get_fignums()
     assert ax.get_xlabel().startswith("principal axis 1 (7")
-    assert ax.get_ylabel().endswith(" % of variance)")
+    assert ax.get_ylabel().endswith("% of variance)")
     assert len(rows_of(ax).get_offsets()) == len(CORESET)
     assert float(mesh_of(ax).get_array().sum()) == pytest.approx(len(X), rel=0.02)
 

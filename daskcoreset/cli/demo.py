@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import typer
+from dask.utils import format_bytes
 
 from daskcoreset._build import build
-from daskcoreset.core.tables import size_in_bytes, text_table
+from daskcoreset.core.tables import text_table
 from daskcoreset.datasets import make_geometric
 from daskcoreset.errors import StoreError
 from daskcoreset.metrics.costs import kmeans_cost
@@ -52,7 +53,7 @@ def run_demo(
     if store.exists():
         raise StoreError(f"{store} exists", remedy="remove it, or pass another --folder")
     X.to_zarr(str(store))
-    typer.echo(f"Build coresets from its {size_in_bytes(int(X.nbytes))}, and solve k-means on them")
+    typer.echo(f"Build coresets from its {format_bytes(int(X.nbytes))}, and solve k-means on them")
     seconds: dict[tuple[int, str], float] = {}
     solutions = []
     for size in _SIZES:

@@ -19,7 +19,7 @@ from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
+from daskcoreset.core.tables import counted, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import a_type, is_int, shown, unused_name
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -203,9 +203,6 @@ def n_clusters_of(coreset: Coreset) -> int | None:
 # Numbers that are added to row numbers: a sum beyond int64 is negative, which is refused.
 _MAX_OFFSET = 2**62
 
-# Characters of an entry of the provenance that a notebook shows.
-_LONGEST_TEXT = 200
-
 CLASS_WEIGHT = "class_weight"
 """Where the provenance has the labels and factors that weights of rows contain."""
 
@@ -293,14 +290,6 @@ class Coreset(WeightedPoints):
         """Number of rows, and of how many they were drawn."""
         n = self.provenance.get("n")
         return f"{len(self):,}" if n is None else f"{len(self):,} of {n:,}"
-
-    def _repr_html_(self) -> str:
-        record = {
-            key: value if isinstance(value, str) else json.dumps(value)
-            for key, value in thaw(self.provenance).items()
-        }
-        rows = [(key, text[:_LONGEST_TEXT]) for key, text in record.items()]
-        return html_table(rows, caption=repr(self))
 
     def equals(self, other: WeightedPoints) -> bool:
         """Return whether all arrays have the same bits, and the provenances are equal.

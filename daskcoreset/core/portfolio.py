@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from daskcoreset.core.coreset import Coreset, freeze_record, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.messages import about_argument, no_array
-from daskcoreset.core.tables import counted, html_table, short_seed, text_table
+from daskcoreset.core.tables import counted, short_seed, text_table
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
@@ -135,9 +135,6 @@ class Portfolio(Mapping[str, Coreset]):
     def __repr__(self) -> str:
         lines = text_table([_HEADS, *self._table()], left_columns=(0, 1))
         return "\n".join([self._title(), *(f"  {line}".rstrip() for line in lines)])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._table(), heads=_HEADS, caption=self._title())
 
     def plot(self, X: Any = None, **options: Any) -> Any:
         """Plot the members beside each other, on the same axes and scale.

@@ -1,8 +1,7 @@
-"""Tables as text and as HTML."""
+"""Numbers and tables as text."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 from daskcoreset.core.typing import AnyArray
@@ -67,56 +66,3 @@ def short_seed(seed: object) -> str:
     """
     text = str(seed)
     return text if len(text) <= _DIGITS else f"{text[:6]}…{text[-6:]}"
-
-
-def percent(share: float) -> str:
-    """Return a share as text: whole per cents, and of less than one two digits that count.
-
-    Examples
-    --------
-    >>> percent(0.342), percent(0.0041), percent(0.0)
-    ('34 %', '0.41 %', '0 %')
-    """
-    return f"{100 * share:.0f} %" if abs(share) >= 0.01 else f"{100 * share:.2g} %"
-
-
-def size_in_bytes(count: int | None) -> str:
-    """Return a number of bytes as text.
-
-    Examples
-    --------
-    >>> size_in_bytes(640), size_in_bytes(40_000_000), size_in_bytes(None)
-    ('640 B', '38.1 MiB', 'an unknown size')
-    """
-    if count is None:
-        return "an unknown size"
-    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while value >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    digits = 0 if value >= 100 or units[0] == "B" else 1
-    return f"{value:.{digits}f} {units[0]}"
-
-
-def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:
-    """Return an HTML table. Without `heads`, the first cell of every row is the head of the row.
-
-    Examples
-    --------
-    >>> html_table([("a < b", "1")])[:51]
-    '<table><tbody><tr><th style="text-align:left">a &lt'
-    """
-    first_tag = "td" if heads else "th"
-    left_aligned = ' style="text-align:left"'
-    body = ""
-    for first, *cells in rows:
-        body += f"<tr><{first_tag}{left_aligned}>{html.escape(first)}</{first_tag}>"
-        body += "".join(
-            f"<td{'' if heads else left_aligned}>{html.escape(cell)}</td>" for cell in cells
-        )
-        body += "</tr>"
-    names = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
-    head = f"<thead><tr>{names}</tr></thead>" if heads else ""
-    # Themes of notebooks have greys for captions, which are not read on every ground.
-    inherited = ' style="color:inherit"'
-    title = f"<caption{inherited}>{html.escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}{head}<tbody>{body}</tbody></table>"

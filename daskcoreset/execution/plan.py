@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from html import escape
 from typing import Any, TypeVar
+
+from dask.utils import format_bytes
 
 from daskcoreset.core.deadline import in_time
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.tables import counted, size_in_bytes
+from daskcoreset.core.tables import counted
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.progress import show_progress
@@ -68,15 +69,19 @@ class Forecast:
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
-        largest = f" of at most {size_in_bytes(self.block_bytes)}" if self.block_bytes else ""
+        largest = f" of at most {format_bytes(self.block_bytes)}" if self.block_bytes else ""
+        size, peak = (
+            "an unknown size" if count is None else format_bytes(count)
+            for count in (self.bytes_read, self.peak_bytes)
+        )
         tasks = counted(self.tasks, "task") if self.tasks else "no scheduler"
         if self.merged_chunks > 1:
             tasks += f", {self.merged_chunks} chunks of features merged in each task"
         return (
             f"{counted(self.reads, 'read')} of {rows} rows in "
             f"{counted(self.n_blocks, 'block')}{largest}: "
-            f"{size_in_bytes(self.bytes_read)} in all, {tasks}, "
-            f"peak {size_in_bytes(self.peak_bytes)} per worker of {counted(self.threads, 'thread')}"
+            f"{size} in all, {tasks}, "
+            f"peak {peak} per worker of {counted(self.threads, 'thread')}"
         )
 
 
@@ -102,7 +107,7 @@ class Plan(Lazy[T]):
     --------
     >>> import numpy as np, daskcoreset
     >>> daskcoreset.plan(np.zeros((1000, 4)), size=10)
-    Plan(1 read of 1,000 rows in 1 block of at most 31.2 KiB: 31.2 KiB in all, no scheduler, ...)
+    Plan(1 read of 1,000 rows in 1 block of at most 31.25 kiB: 31.25 kiB in all, ...)
     """
 
     def __init__(
@@ -132,8 +137,8 @@ class Plan(Lazy[T]):
             peak = _peak_bytes(blocks, points, threads, self._n_candidates)
             if peak > room:
                 warn_user(
-                    f"the build takes {size_in_bytes(peak)} per worker, and a worker has "
-                    f"{size_in_bytes(int(room))}; pass smaller chunks, or give workers fewer "
+                    f"the build takes {format_bytes(peak)} per worker, and a worker has "
+                    f"{format_bytes(int(room))}; pass smaller chunks, or give workers fewer "
                     "threads or more memory"
                 )
         return Forecast(
@@ -194,9 +199,6 @@ class Plan(Lazy[T]):
 
     def __repr__(self) -> str:
         return f"Plan({self.forecast}; compute() builds the coreset)"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>"
 
 
 def _peak_bytes(blocks: RowBlocks, points: float, threads: int, candidates: float) -> int:

@@ -13,7 +13,7 @@ from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.labels import MAX_CLASSES
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.tables import counted, html_table, text_table
+from daskcoreset.core.tables import counted, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -264,10 +264,6 @@ class Audit:
 
     def __repr__(self) -> str:
         return "\n".join([f"Audit({self._title()})", *text_table([_HEAD, *self._cells()])])
-
-    def _repr_html_(self) -> str:
-        title = self._title()
-        return html_table(self._cells(), _HEAD, f"{title[0].upper()}{title[1:]}")
 
 
 _HEAD = ("solution", "on coreset", "on all data", "difference")

@@ -22,7 +22,7 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import about_member
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.tables import counted, html_table, text_table
+from daskcoreset.core.tables import counted, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.errors import CoresetWarning, InvalidInputError
@@ -132,9 +132,6 @@ class Comparison:
     def __repr__(self) -> str:
         table = text_table([_HEADS, *self._cells()])
         return "\n".join([f"Comparison({self._title()})", *table, self.verdict])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), _HEADS, f"{self._title()}. {self.verdict}")
 
 
 def compare(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import Any
 
@@ -59,7 +58,6 @@ def test_compare__defaults_and_passes(given: Any, methods: list[str], passes: in
     assert [row.method for row in found.rows] == ["uniform", *methods]
     assert found.passes == passes == np.median(rows.reads)
     assert found.verdict in repr(found)
-    assert html.escape(found.verdict) in found._repr_html_()
 
 
 def test_compare__k_is_said_and_sizes_are_at_most_half_of_the_rows() -> None:

@@ -22,7 +22,7 @@ from daskcoreset.constructions.tree.shape import Part, shape_by_keys
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.tables import text_table
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import a_type, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 ROW_BITS = 40
 
 _COLUMNS = ("name", "rows", "time", "weight")
-
-# Leaves at either end of a table in a notebook.
-_SHOWN = 15
 
 
 @dataclass(frozen=True)
@@ -116,25 +113,6 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
     def __repr__(self) -> str:
         rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]
         return "\n".join(text_table([_COLUMNS, *rows], left_columns=(0, 2)))
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def to_html(self, caption: str = "") -> str:
-        """Return the table as HTML; of many leaves the first and the last.
-
-        Parameters
-        ----------
-        caption : str, default=""
-
-        Returns
-        -------
-        str
-        """
-        rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self]
-        if len(rows) > 2 * _SHOWN:
-            rows[_SHOWN:-_SHOWN] = [(f"{len(rows) - 2 * _SHOWN:,} more", "…", "…", "…")]
-        return html_table(rows, _COLUMNS, caption)
 
     @property
     def names(self) -> list[str]:

@@ -226,9 +226,6 @@ class CoresetTree(Kept[Manifest]):
             f"size {settings.size:,}, seed {short_seed(settings.seed)}, version {manifest.version})"
         )
 
-    def _repr_html_(self) -> str:
-        return self._last.leaves.to_html(repr(self))
-
     def __len__(self) -> int:
         return len(self.leaves)
 

@@ -181,13 +181,6 @@ class TreeWindow:
         ends = " to ".join(dict.fromkeys([repr(self.names[0]), repr(self.names[-1])]))
         return f"{type(self).__name__}({len(self.names):,} of {len(self.tree):,} leaves: {ends})"
 
-    def _repr_html_(self) -> str:
-        leaves, chosen = self.tree.leaves, set(self.names)
-        table: str = type(leaves)(leaf for leaf in leaves if leaf.name in chosen).to_html(
-            repr(self)
-        )
-        return table
-
     def __len__(self) -> int:
         return len(self.names)
 
