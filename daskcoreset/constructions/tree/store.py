@@ -28,7 +28,7 @@ from daskcoreset.constructions.tree.place import Kept, Place, place_at, version_
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.source import SourceView
-from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
@@ -461,10 +461,9 @@ class CoresetTree(Kept[Manifest]):
     def __getitem__(self, window: Window) -> TreeWindow:
         """Return a window of leaves, which estimators take in place of X."""
         flags = self.leaves.select(window)
-        names = [leaf.name for leaf, flag in zip(self.leaves, flags, strict=True) if flag]
-        if not names:
-            raise no_leaves()
-        return TreeWindow(self, names)
+        return TreeWindow(
+            self, [leaf.name for leaf, flag in zip(self.leaves, flags, strict=True) if flag]
+        )
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names of the leaves, not through windows of one."""
@@ -679,8 +678,8 @@ class CoresetTree(Kept[Manifest]):
         """
         settings, manifest = self._settings, self._now
         table, flags = manifest.leaves, manifest.leaves.select(leaves)
-        if manifest.top is None or manifest.schema is None:
-            raise no_leaves()
+        assert manifest.top is not None  # noqa: S101 - it has leaves
+        assert manifest.schema is not None  # noqa: S101 - it has leaves
         chosen = [
             (leaf, start)
             for leaf, start, flag in zip(table, table.offsets, flags, strict=True)

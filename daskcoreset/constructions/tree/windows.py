@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
 
 
-def is_date(value: Any) -> bool:
-    """Whether a bound of a window is a date or time."""
-    return isinstance(value, (dt.date, np.datetime64))
-
-
 def read_date(text: str) -> dt.date:
     """Return a day, or a time of one, that ISO 8601 text names. A ValueError where it names none.
 
@@ -52,105 +47,81 @@ def kind_of_time(text: str) -> str | None:
     return None
 
 
+def select(leaves: Any, window: Any) -> list[bool]:
+    """Return a mask of the leaves of a window, see `LeafTable.select`."""
+    if not leaves:
+        raise InvalidInputError(
+            "the tree has no leaves", remedy="append some, or refresh the view, first"
+        )
+    everything = range(len(leaves))
+    bounds = (window.start, window.stop) if isinstance(window, slice) else (window,)
+    chosen: Collection[int]
+    if window is None:
+        chosen = everything
+    elif any(isinstance(bound, dt.date | np.datetime64) for bound in bounds):
+        chosen = _by_date(leaves, bounds[0], bounds[-1])
+    elif isinstance(window, slice):
+        chosen = everything[_positions(leaves, window)]
+    elif is_int(window):
+        chosen = everything[window : window + 1 or None]
+    else:
+        chosen = set(map(leaves.position, _names(window)))
+    if not chosen:
+        raise _wrong(
+            f"is {shown(window)}, which holds none of the {len(leaves)} leaves",
+            "choose from tree.leaves",
+        )
+    return [position in chosen for position in everything]
+
+
 def _wrong(problem: str, remedy: str) -> InvalidInputError:
     return InvalidInputError(f"leaves {problem}", argument="leaves", remedy=remedy)
 
 
-def no_leaves() -> InvalidInputError:
-    """Return the error of a question to a tree without leaves."""
-    return InvalidInputError(
-        "the tree has no leaves", remedy="append some, or refresh the view, first"
-    )
-
-
-def select(leaves: Any, window: Any) -> list[bool]:
-    """Return a mask of the leaves of a window, see `LeafTable.select`."""
-    if window is None:
-        return [True] * len(leaves)
-    ends = (window.start, window.stop) if isinstance(window, slice) else (window,)
-    if any(map(is_date, ends)):
-        return _by_date(leaves, ends[0], ends[-1])
-    chosen = _positions(leaves, window)
-    return [position in chosen for position in range(len(leaves))]
-
-
-def _by_date(leaves: Any, first: Any, last: Any) -> list[bool]:
-    """Return a mask of the leaves from one date or time to another, both included.
+def _by_date(leaves: Any, first: Any, last: Any) -> set[int]:
+    """Return the positions of the leaves from one date or time to another, both included.
 
     A date means the whole day. A time with a zone is compared in UTC, any other unchanged.
     """
-    start = _instant(dt.date.min if first is None else first, end=False)
-    stop = _instant(dt.date.max if last is None else last, end=True)
-    if start > stop:
-        raise _wrong(f"goes from {first} back to {last}", "swap them")
-    if untimed := [leaf.name for leaf in leaves if leaf.time is None]:
-        raise _wrong(
-            f"is a window of dates, and leaf {untimed[0]!r} has no time",
-            "give every leaf a time, or pass names or positions",
-        )
-    chosen = [start <= _instant(leaf.time, end=False) <= stop for leaf in leaves]
-    if not any(chosen):
-        ends = ("the start" if first is None else first, "the end" if last is None else last)
-        raise _wrong(
-            f"has none between {ends[0]} and {ends[1]}", "choose from the times in tree.leaves"
-        )
-    return chosen
+    start = _instant(dt.date.min if first is None else first)
+    stop = _instant(dt.date.max if last is None else last, dt.time.max)
+    times = [_instant(leaf.time) for leaf in leaves]
+    return {position for position, time in enumerate(times) if start <= time <= stop}
 
 
-def _instant(value: Any, *, end: bool) -> dt.datetime:
-    """Return a date or time without a zone, in UTC; of a day its first or last microsecond."""
+def _instant(value: Any, of_day: dt.time = dt.time.min) -> dt.datetime:
+    """Return a date or time without a zone, in UTC. A day has a time of day."""
     if not isinstance(value, dt.date):
         try:
             value = read_date(str(value))
         except ValueError as error:
             raise _wrong(
                 f"is a window of dates, and {str(value)!r} is not a date",
-                "pass a datetime.date, or names of leaves",
+                "give every leaf a date as its time, or pass names of leaves",
             ) from error
     if not isinstance(value, dt.datetime):
-        return dt.datetime.combine(value, dt.time.max if end else dt.time.min)
+        return dt.datetime.combine(value, of_day)
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
-def _positions(leaves: Any, window: Any) -> Collection[int]:
-    """Return the positions of the leaves of a window of positions or names."""
-    if is_int(window):
-        return _in_slice(leaves, slice(window, window + 1 or None))
-    if isinstance(window, slice):
-        return _in_slice(leaves, window)
+def _positions(leaves: Any, window: slice) -> slice:
+    """Return a slice of positions for one of positions, or of names with both ends included."""
+    start, stop, step = window.start, window.stop, window.step
+    if all(bound is None or is_int(bound) for bound in (start, stop, step)) and step != 0:
+        return window
+    if step is not None:
+        raise _wrong(f"is a slice with step {step!r}", "pass a list of names")
+    first = None if start is None else leaves.position(start)
+    return slice(first, None if stop is None else leaves.position(stop) + 1)
+
+
+def _names(window: Any) -> list[str]:
     try:
-        names = [window] if isinstance(window, str) else list(window)
+        return [window] if isinstance(window, str) else list(window)
     except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
         raise InvalidTypeError(
             f"leaves is {shown(window)}", argument="leaves", remedy="pass names, which are text"
         ) from error
-    if not names:
-        raise _wrong("is empty", "pass at least one name, or leave it out")
-    positions = {leaves.position(name): name for name in names}
-    if len(positions) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _wrong(f"names {twice!r} twice", "name every leaf once")
-    return positions
-
-
-def _in_slice(leaves: Any, window: slice) -> range:
-    """Return the positions of a slice of positions, or of names with both ends included."""
-    found, bounds = range(len(leaves)), (window.start, window.stop)
-    if all(bound is None or is_int(bound) for bound in (*bounds, window.step)):
-        found = found[window] if window.step != 0 else found[:0]
-    elif window.step is not None:
-        raise _wrong(
-            f"is a slice with step {window.step!r}, which only positions have",
-            "pass a list of names",
-        )
-    else:
-        first = 0 if window.start is None else leaves.position(window.start)
-        found = found[first : None if window.stop is None else leaves.position(window.stop) + 1]
-    if not found:
-        raise _wrong(
-            f"is {window!r}, which holds none of the {len(leaves)} leaves", "pass another window"
-        )
-    return found
 
 
 class TreeWindow:
