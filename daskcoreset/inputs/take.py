@@ -53,26 +53,25 @@ def take_rows(X: Any, indices: IndexArray) -> Any:
             'X.isel(dict(zip(coreset.provenance["sample_dims"], np.unravel_index('
             'coreset.indices[0], coreset.provenance["sample_shape"]))))',
         )
-    if is_frame(data) and not hasattr(data, "__dask_graph__"):
-        _check(indices, len(data))
-        return select_columns(data, options.columns, ()).iloc[indices]
     with ExitStack() as stack:
-        container = open_container(data, "X", stack, options)
-        if isinstance(container, ArrowTable):
-            return _of_table(container, indices, options.columns)
-        part = open_all(container, options=replace(options, storage_options=None)).X
+        found = open_container(data, "X", stack, options)
+        if isinstance(found, ArrowTable):
+            return _of_table(found, indices, options.columns)
+        if is_frame(found) and not hasattr(found, "__dask_graph__"):
+            _check(indices, len(found))
+            return select_columns(found, options.columns, ()).iloc[indices]
+        part = open_all(found, options=replace(options, storage_options=None)).X
+    if np.isnan(part.shape[0]):
+        raise InvalidInputError(
+            "X has unknown chunk sizes, so that no row has a number before all are read",
+            argument="X",
+            remedy="call X.compute_chunk_sizes() first",
+        )
+    _check(indices, part.shape[0])
     rows, order = np.unique(indices, return_inverse=True)
-    if not isinstance(part, RowArray):
-        if np.isnan(part.shape[0]):
-            raise InvalidInputError(
-                "X has unknown chunk sizes, so that no row has a number before all are read",
-                argument="X",
-                remedy="call X.compute_chunk_sizes() first",
-            )
-        _check(rows, part.shape[0])
-        return part[rows].compute()[order]
-    _check(rows, part.shape[0])
-    return part.take(rows)[order]
+    if isinstance(part, RowArray):
+        return part.take(rows)[order]
+    return part[rows].compute()[order]
 
 
 def _check(indices: IndexArray, n_rows: int) -> None:
