@@ -37,7 +37,7 @@ from daskcoreset.estimators.checks import (
 from daskcoreset.estimators.scoring import accuracy, weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
-from daskcoreset.inputs.blocks import RowBlocks, known_blocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import partition_to_numpy, without_index
 from daskcoreset.inputs.open import select_columns, warn_of_names
@@ -330,12 +330,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        return self._checked(self._known_blocks(X, y, sample_weight))
-
-    def _known_blocks(self, X: Any, *beside: Any, **options: Any) -> RowBlocks:
-        """Open data with the columns of the fit."""
-        known = self._column_names
-        return known_blocks(known, "the fit", self._as_fitted(X), *beside, **options)
+        return self._checked(row_blocks(self._as_fitted(X), y, sample_weight))
 
     @property
     def _column_names(self) -> list[str] | None:

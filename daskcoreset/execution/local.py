@@ -21,7 +21,7 @@ def compute_options(blocks: RowBlocks) -> dict[str, Any]:
     import dask
     import dask.threaded
 
-    if not blocks.are_views or blocks.memory_bytes <= MEMORY_BYTES:
+    if not blocks.are_views or (blocks.stored_bytes or 0) <= MEMORY_BYTES:
         return {}
     client = active_client()
     if client is None or dask.config.get("scheduler", None) == "distributed":  # asked for by name
@@ -29,7 +29,7 @@ def compute_options(blocks: RowBlocks) -> dict[str, Any]:
     if client not in _warned:
         _warned.add(client)
         warn_user(
-            f"{blocks.memory_bytes / 2**20:,.0f} MiB of the data are in the memory of this "
+            f"{(blocks.stored_bytes or 0) / 2**20:,.0f} MiB of the data are in the memory of this "
             "process, so its threads do the work, and nothing is sent to the workers of the active "
             "client; to use the workers, store the data where they can read it, for example with "
             'the program "daskcoreset store", and pass its path.'

@@ -8,7 +8,7 @@ computed and no row is read here.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -21,12 +21,10 @@ from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import (
     as_int,
     check_choice,
-    columns_error,
     is_choice,
-    is_int,
     too_many_zeros,
 )
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray, cut_chunks, even_cut, is_sparse
 from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.open import OpenedData, open_all, warn_of_names
@@ -87,25 +85,17 @@ class RowBlocks:
     arrays : dict of str to RowArray or dask.array.Array
         ``"X"``, and ``"y"`` and ``"sample_weight"`` if given. Dask arrays have the row chunks of
         the blocks. Tasks read all others.
-    sparse : bool
-        Whether X is.
     indices : sequence of int
         Indices of the blocks.
     sizes : tuple of int, or None
         Rows of every block. None if Dask does not know them.
     starts : sequence of int, or None
         Number of the first row of every block.
-    stored_bytes : int or None
-        Bytes of all parts once decoded. None when the number of rows is unknown.
-    memory_bytes : int
-        Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     name : str or None
         Origin of the rows.
     columns : tuple of str or None
     cube : Cube or None
         The labels of rows and columns, if X is an xarray object of several dimensions.
-    boxes : sequence of Box, or None
-        Positions of the blocks in it.
     cut_bytes : int
         Bytes of the largest chunk of Dask that is made whole and then cut into blocks.
     keys : dict of str to str
@@ -114,16 +104,12 @@ class RowBlocks:
 
     schema: BlockSchema
     arrays: dict[str, Any]
-    sparse: bool
     indices: Sequence[int]
     sizes: tuple[int, ...] | None
     starts: Sequence[int] | None
-    stored_bytes: int | None
-    memory_bytes: int
     name: str | None
     columns: tuple[str, ...] | None
     cube: Cube | None = None
-    boxes: Sequence[Box] | None = None
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
 
@@ -148,6 +134,23 @@ class RowBlocks:
     def dask_arrays(self) -> dict[str, Any]:
         """The parts that are Dask arrays."""
         return {name: part for name, part in self.arrays.items() if name not in self.row_arrays}
+
+    @cached_property
+    def boxes(self) -> Sequence[Box] | None:
+        """Positions of all blocks in a cube."""
+        return None if self.cube is None else self.cube.boxes()
+
+    @cached_property
+    def sparse(self) -> bool:
+        """Whether X is sparse."""
+        return is_sparse(self.arrays["X"])
+
+    @property
+    def stored_bytes(self) -> int | None:
+        """Bytes of all parts once decoded. None if that is unknown before they are read."""
+        if self.sizes is None or (self.sparse and "X" in self.dask_arrays):
+            return None
+        return int(sum(part.nbytes for part in self.arrays.values()))
 
     @property
     def are_views(self) -> bool:
@@ -185,33 +188,30 @@ class RowBlocks:
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
 
-    def refuse(self, method: str, reason: str | None) -> None:
-        """Raise an error if a method cannot work on blocks of this size."""
+    def check_method(self, method: Any, rows: int | None) -> None:
+        """Raise an error if a method cannot work on the data, in blocks of `rows` rows."""
+        if method.needs_labels and not self.has_labels:
+            raise InvalidInputError(
+                f"y is missing, and method {method.name!r} needs labels",
+                argument="y",
+                remedy="pass one label per row of X, or the name of a column or array of X, such "
+                'as y="label"',
+            )
+        n_features = self.schema.n_features
+        reason = None if rows is None else method.too_much(rows, n_features)
         if reason is not None:
             raise InvalidInputError(
-                f"X has {self.schema.n_features:,} columns, and with method {method!r} {reason}"
+                f"X has {n_features:,} columns, and with method {method.name!r} {reason}"
             )
-
-    def require_labels(self, method: str) -> None:
-        """Raise an error if a method needs labels, and there are none."""
-        if self.has_labels:
-            return
-        named = "" if self.name is None else ", or the name of an array beside X, or a path"
-        if self.columns is not None:
-            named = ', or the name of a column of X, such as y="label"'
-        raise InvalidInputError(
-            f"y is missing, and method {method!r} needs labels",
-            argument="y",
-            remedy=f"pass one label per row of X{named}",
-        )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
         """Raise an error if a number of sparse rows, by default a block, have too many zeros."""
         if not self.sparse:
             return
-        reason = too_many_zeros(self.block_rows if rows is None else rows, self.schema.n_features)
+        n_features = self.schema.n_features
+        reason = too_many_zeros(self.block_rows if rows is None else rows, n_features)
         if reason is not None:
-            raise InvalidInputError(f"X has {self.schema.n_features:,} columns, and {reason}")
+            raise InvalidInputError(f"X has {n_features:,} columns, and {reason}")
 
     def by(self, metric: Metric) -> RowBlocks:
         """Return blocks whose rows are of length one where the metric is cosine."""
@@ -275,100 +275,65 @@ def row_blocks(
     >>> blocks.sizes, blocks.schema.dtype
     ((4, 4, 2), dtype('float32'))
     """
-    _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
+    if on_invalid is not None:
+        check_choice("on_invalid", on_invalid, "raise", "drop")
+    if not is_choice(chunks, ("auto",)):
+        as_int("chunks", chunks)
     data, options = ReadOptions.of(X)
     warn_of_names(options.columns, (y, sample_weight))
-    cube, boxes = None, None
+    cube: Cube | None = None
+    sizes: tuple[int, ...] | None
     if options.has_dims:
-        _refuse_chunks(chunks)
-        cube, parts = open_cube(
-            data, y, sample_weight, options, target=TARGET_BYTES, memory=MEMORY_BYTES
-        )
-        source, boxes = data.encoding.get("source"), cube.boxes()
-        name = clean_url(source) if isinstance(source, str) else None
-        opened = OpenedData(parts, cube.columns, name)
+        cube, opened = _open_cube(data, y, sample_weight, options, chunks)
+        sizes = tuple(map(len, cube.boxes()))
     else:
         opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
-    sparse, labels = is_sparse(opened.X), opened.parts.get("y")
+    rows, labels = opened.X, opened.parts.get("y")
     schema = BlockSchema(
-        int(opened.X.shape[1]),
-        opened.X.dtype,
+        int(rows.shape[1]),
+        rows.dtype,
         on_invalid or ("raise" if cube is None else "drop"),
         text_labels=None if labels is None else np.dtype(labels.dtype).kind not in "biuf",
         columns=opened.columns,
         metric="cosine" if options.unit_length else "euclidean",
     )
-    if boxes is not None:
-        sizes: tuple[int, ...] | None = tuple(map(len, boxes))
-    else:
-        sizes = _block_sizes(opened, schema, sparse, chunks)
-    # What sparse chunks of Dask take is not known before they are read.
-    unknown = sizes is None or (sparse and not isinstance(opened.X, RowArray))
-    arrays = opened.parts if boxes is not None else _rechunked(opened.parts, sizes)
+    arrays = opened.parts
+    if cube is None:
+        sizes = _block_sizes(opened.parts, schema, chunks)
+        arrays = _rechunked(opened.parts, sizes)
     beside = {"y": y, "sample_weight": sample_weight}
     keys = {name: clean_url(key) for name, key in beside.items() if isinstance(key, str)}
     return RowBlocks(
         schema=schema,
         arrays=arrays,
-        sparse=sparse,
         indices=range(arrays["X"].numblocks[0] if sizes is None else len(sizes)),
         sizes=sizes,
         starts=None if sizes is None else [0, *itertools.accumulate(sizes[:-1])],
-        stored_bytes=None if unknown else int(sum(part.nbytes for part in opened.parts.values())),
-        memory_bytes=_memory_bytes(opened.parts.values()),
         name=opened.name,
         columns=opened.columns,
         cube=cube,
-        boxes=boxes,
-        cut_bytes=_cut_bytes(opened.X, sizes),
+        cut_bytes=_cut_bytes(rows, sizes),
         keys={} if opened.name is None or cube is not None else keys,
     )
 
 
-def known_blocks(
-    known: Sequence[str] | None,
-    owner: str,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    **options: Any,
-) -> RowBlocks:
-    """Open rows of which some columns are wanted.
-
-    Parameters
-    ----------
-    known : sequence of str or None
-        Columns that are wanted, where they have names.
-    owner : str
-        Their owner, for the error.
-    X, y, sample_weight, **options
-        As in `daskcoreset.inputs.blocks.row_blocks`.
-
-    Raises
-    ------
-    InvalidInputError, InvalidTypeError
-        As `row_blocks`. If columns that hold no numbers are not wanted, the error says which
-        ones to select.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> known_blocks(["a"], "the fit", pd.DataFrame({"a": [1.0], "name": ["x"]}))
-    Traceback (most recent call last):
-    ...
-    daskcoreset.errors.InvalidInputError: X has columns that the fit has not: ['name']; pass ...
-    """
-    try:
-        return row_blocks(X, y, sample_weight, **options)
-    except InvalidTypeError as error:
-        others, found = (vars(error).get(name, ()) for name in ("others", "columns"))
-        if not others or known is None or {*others} & {*known}:
-            raise
-        if not {*known} <= {*found}:
-            raise
-        raise columns_error(found, known, owner, selects=True) from None
+def _open_cube(
+    data: Any, y: Any, sample_weight: Any, options: ReadOptions, chunks: Any
+) -> tuple[Cube, OpenedData]:
+    if chunks != "auto":
+        raise InvalidInputError(
+            f"chunks={chunks} counts rows, but the blocks of X follow the chunks of its dimensions",
+            argument="chunks",
+            remedy="leave chunks out, or pass X.chunk(...)",
+        )
+    cube, parts = open_cube(
+        data, y, sample_weight, options, target=TARGET_BYTES, memory=MEMORY_BYTES
+    )
+    source = data.encoding.get("source")
+    name = clean_url(source) if isinstance(source, str) else None
+    return cube, OpenedData(parts, cube.columns, name)
 
 
 def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
@@ -378,49 +343,23 @@ def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
     return int(X.nbytes * largest / X.shape[0]) if largest > max(sizes, default=0) else 0
 
 
-def _refuse_chunks(chunks: Any) -> None:
-    if chunks != "auto":
-        raise InvalidInputError(
-            f"chunks={chunks} counts rows, but the blocks of X follow the chunks of its dimensions",
-            argument="chunks",
-            remedy="leave chunks out, or pass X.chunk(...)",
-        )
-
-
-def _check_options(chunks: Any, on_invalid: Any) -> None:
-    if on_invalid is not None:
-        check_choice("on_invalid", on_invalid, "raise", "drop")
-    if is_choice(chunks, ("auto",)):
-        return
-    if not is_int(chunks):
-        raise InvalidTypeError(
-            f'chunks must be a number of rows or "auto", got {chunks!r}',
-            argument="chunks",
-            remedy="pass an int",
-        )
-    as_int("chunks", chunks)
-
-
 def _block_sizes(
-    opened: OpenedData,
-    schema: BlockSchema,
-    sparse: bool,
-    chunks: int | Literal["auto"],
+    parts: dict[str, Any], schema: BlockSchema, chunks: int | Literal["auto"]
 ) -> tuple[int, ...] | None:
-    """Rows of the blocks of all parts. None where they are unknown."""
-    X = opened.X
-    row_bytes = schema.n_features * schema.dtype.itemsize
+    """Return the rows of the blocks of all parts. None if they are unknown."""
+    X = parts["X"]
     if np.isnan(X.shape[0]):
-        _check_unknown(opened, chunks)
+        _check_unknown(parts, chunks)
         return None
-    if not X.shape[0]:
+    n_rows = int(X.shape[0])
+    if not n_rows:
         return (0,)
     if chunks != "auto":
-        return even_cut(int(X.shape[0]), int(chunks))
-    if not sparse:
-        return _automatic_sizes(X, row_bytes)
+        return even_cut(n_rows, int(chunks))
+    if not is_sparse(X):
+        return _automatic_sizes(X, schema.n_features * schema.dtype.itemsize)
     if isinstance(X, RowArray):
-        return _automatic_sizes(X, -(-X.nbytes // X.shape[0]))
+        return _automatic_sizes(X, -(-X.nbytes // n_rows))
     return tuple(X.chunks[0])  # what a row takes is not known before it is read
 
 
@@ -469,7 +408,7 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str
     return aligned
 
 
-def _check_unknown(opened: OpenedData, chunks: int | Literal["auto"]) -> None:
+def _check_unknown(parts: dict[str, Any], chunks: int | Literal["auto"]) -> None:
     """Check that nothing needs the number of rows in each block of X."""
     remedy = (
         "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
@@ -480,8 +419,8 @@ def _check_unknown(opened: OpenedData, chunks: int | Literal["auto"]) -> None:
             argument="chunks",
             remedy=f'{remedy}, or pass chunks="auto"',
         )
-    n_blocks = opened.X.numblocks[0]
-    for name, array in opened.parts.items():
+    n_blocks = parts["X"].numblocks[0]
+    for name, array in parts.items():
         if isinstance(array, RowArray) or array.numblocks[0] != n_blocks:
             raise InvalidInputError(
                 f"X has {counted(n_blocks, 'block')} of unknown chunk sizes, which cannot be "
@@ -489,20 +428,3 @@ def _check_unknown(opened: OpenedData, chunks: int | Literal["auto"]) -> None:
                 argument="X",
                 remedy=f"{remedy}, or pass {name} as a Dask collection with the same partitions",
             )
-
-
-def _memory_bytes(parts: Iterable[Any]) -> int:
-    layers, n_bytes = {}, 0
-    for part in parts:
-        if not isinstance(part, RowArray):
-            layers.update(part.dask.layers)  # X and y may share some
-        elif part.in_memory:
-            n_bytes += part.nbytes
-    # `dask.array.from_array` puts blocks of an ndarray into the graph.
-    held = [list(dict(layer).values()) for layer in layers.values() if layer.is_materialized()]
-    return n_bytes + sum(
-        getattr(block, "nbytes", 0)
-        for blocks in held
-        if blocks and isinstance(blocks[0], np.ndarray)
-        for block in blocks
-    )

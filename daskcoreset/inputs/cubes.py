@@ -400,7 +400,7 @@ def _split(
 def _check(variables: Sequence[Any], samples: tuple[str, ...], *, named: bool) -> None:
     """Check dtypes and lengths. Variables that were named may be the same in all rows."""
     dtypes = {one.name: one.dtype for one in variables}
-    check_numeric({key: one for key, one in dtypes.items() if one.kind not in "biuf"}, dtypes)
+    check_numeric({key: one for key, one in dtypes.items() if one.kind not in "biuf"})
     for one in variables:
         if not named and not {*samples} & {*one.dims}:
             raise InvalidInputError(

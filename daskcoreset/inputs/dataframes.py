@@ -201,15 +201,8 @@ def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
             dtype = np.result_type(dtype, np.float32)  # a category may be missing
         return OBJECT if dtype is None else dtype
     plain = [_column_dtype(dtype) for dtype in frame.dtypes]
-    columns = list(zip(frame.dtypes.items(), plain, strict=True))
-    check_numeric(
-        {
-            str(name): kind
-            for (name, kind), dtype in columns
-            if dtype is None or dtype.kind not in _REAL
-        },
-        [str(name) for (name, _), _ in columns],
-    )
+    columns = zip(frame.dtypes.items(), plain, strict=True)
+    check_numeric({str(name): kind for (name, kind), dtype in columns if not _is_real(dtype)})
     return common_dtype(plain)
 
 
@@ -229,19 +222,16 @@ def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
     return np.result_type(*kinds) if kinds else np.dtype(np.float64)
 
 
-def check_numeric(others: Mapping[str, Any], columns: Iterable[str]) -> None:
+def check_numeric(others: Mapping[str, Any]) -> None:
     """Check that all columns hold numbers."""
     if others:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
-        error = InvalidTypeError(
+        raise InvalidTypeError(
             f"X has columns that hold no real numbers: {listed}",
             argument="X",
             remedy="drop or encode them, name one of them as y, or choose others by "
             "open_rows(X, columns=[...])",
         )
-        # For those who know which columns are wanted: `known_blocks`.
-        vars(error).update(others=tuple(others), columns=tuple(columns))
-        raise error
 
 
 def partition_to_numpy(frame: Any, meta: Any) -> AnyArray:

@@ -247,7 +247,7 @@ class ArrowTable(ABC):
         others = {
             name: next(iter(self.types[name]), "null") for name in columns if plain[name] == OBJECT
         }
-        check_numeric(others, columns)
+        check_numeric(others)
         # A null of any column becomes NaN, which only a floating dtype can hold.
         return self._rows(columns, common_dtype([np.float32, *plain.values()]), flat=False)
 

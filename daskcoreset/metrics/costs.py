@@ -19,7 +19,7 @@ from daskcoreset.core.validation import (
 )
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import RowBlocks, known_blocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 
@@ -109,8 +109,7 @@ def data_of(
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     known = coreset.provenance.get("columns")
-    options = {"chunks": chunks, "on_invalid": on_invalid}
-    blocks = known_blocks(known, "the coreset", X, y, sample_weight, **options)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     blocks, columns = blocks.by(coreset.metric), blocks.columns
     if known is not None and columns is not None and [*known] != [*columns]:
         raise columns_error(columns, known, "the coreset", selects=blocks.cube is None)

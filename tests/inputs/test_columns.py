@@ -25,7 +25,6 @@ from tests.acceptance.face import (
     open_rows,
     stream as make_stream,
 )
-from tests.pairs import each
 
 FRAME = pd.DataFrame(
     np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"]
@@ -57,23 +56,14 @@ def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> 
         build(open_rows(X, columns=["a", "z"]), "y")
 
 
-@each(kind=["frame", "parquet", "npz", "array"], draw=[Draw(), MergeReduce()])
-def test_labels__that_are_missing_have_a_way_to_be_named(
-    kind: str, draw: Any, tmp_path: Path
-) -> None:
-    path, frame = tmp_path / f"a.{kind}", FRAME.drop(columns="t")
-    if kind == "parquet":
-        frame.to_parquet(path)
-    elif kind == "npz":
-        np.savez(path, X=frame.to_numpy())
-    X = {"frame": frame, "array": frame.to_numpy()}.get(kind, path)
-    how = ", or the name of a column of X, such as y="
-    said = {"npz": ", or the name of an array beside X, or a path", "array": r"\."}.get(kind, how)
-    match = f"y is missing, and method 'svm' needs labels; pass one label per row of X{said}"
-    with pytest.raises(errors.InvalidInputError, match=match):
-        build(X, method="svm", size=20, draw=draw)
-    with pytest.raises(errors.InvalidInputError, match='such as y="label"'):
-        estimators.CoresetSVC().fit(X)
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()])
+def test_labels__that_are_missing_have_a_way_to_be_named(draw: Any) -> None:
+    frame = FRAME.drop(columns="t")
+    for X in (frame, frame.to_numpy()):
+        with pytest.raises(errors.InvalidInputError, match="y is missing, and method 'svm' needs"):
+            build(X, method="svm", size=20, draw=draw)
+        with pytest.raises(errors.InvalidInputError, match='such as y="label"'):
+            estimators.CoresetSVC().fit(X)
 
 
 def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
@@ -111,3 +101,18 @@ def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
     assert stream.rows().points.shape[1] == 2
     tree = create_tree(tmp_path / "tree", size=20, random_state=0)
     assert call(tree.append, open_rows(FRAME, columns=["b"]), "y").rows == 300
+
+
+@pytest.mark.parametrize("kind", ["path", "dask", "polars"])
+def test_columns__that_are_further_are_told_with_the_remedy(kind: str, tmp_path: Path) -> None:
+    FRAME.to_parquet(tmp_path / "rows.parquet")
+    table: Any = {
+        "path": tmp_path / "rows.parquet",
+        "dask": dd.from_pandas(FRAME, npartitions=2),
+        "polars": pl.from_pandas(FRAME),
+    }[kind]
+    model = estimators.CoresetKMeans(2, random_state=0).fit(open_rows(table, columns=["a", "b"]))
+    for method in (model.predict, model.score, model.audit):
+        with pytest.raises(errors.CoresetError, match=r"X has .*'t'.*open_rows\(X, columns=\["):
+            method(table)
+        method(open_rows(table, columns=["a", "b"]))

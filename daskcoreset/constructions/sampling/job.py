@@ -69,11 +69,8 @@ class SamplingJob(Job[Coreset]):
         construction = self.construction.suited_to(self.blocks.n_rows, d)
         draw = replace(self.final_draw, construction=construction)
         object.__setattr__(self, "final_draw", draw)
-        if construction.needs_labels:
-            self.blocks.require_labels(construction.name)
-        if not self.needs_all_rows:
-            rows = self.blocks.block_rows
-            self.blocks.refuse(construction.name, construction.too_much(rows, d))
+        rows = None if self.needs_all_rows else self.blocks.block_rows
+        self.blocks.check_method(construction, rows)
 
     @property
     def construction(self) -> Sensitivity[Any]:

@@ -150,10 +150,7 @@ class Settings:
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
         """Check, before any pass, that the method can use the data and nodes of this size."""
-        method = self.method
-        if method.needs_labels:
-            blocks.require_labels(method.name)
-        blocks.refuse(method.name, method.too_much(node_rows, blocks.schema.n_features))
+        blocks.check_method(self.method, node_rows)
 
     @property
     def most_rows(self) -> int:

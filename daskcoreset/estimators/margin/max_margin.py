@@ -159,7 +159,7 @@ class MaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, sample_weight)
 
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        exact = blocks.are_views and blocks.memory_bytes <= HUGE_BYTES
+        exact = blocks.are_views and (blocks.stored_bytes or 0) <= HUGE_BYTES
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         if len(self.classes_) > 2:
             self._separate_classes(blocks, first.value.classes, max(epsilon, _EXACT_CLASSES))
