@@ -22,7 +22,6 @@ from daskcoreset.constructions.tree.leaves import (
     LeafRows,
     LeafTable,
     read_leaf,
-    stored_leaf,
 )
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.source import Look, Part, SourceRecord, SourceView
@@ -115,7 +114,7 @@ def refresh(
     look = view.look(before, known)
     if before is not None:
         before.check(where, look.record)
-    elif manifest.next_uid:
+    elif manifest.schema is not None:
         raise InvalidInputError(
             f"{where} is a tree that does not follow a source",
             argument="path",
@@ -190,7 +189,7 @@ class _Edit:
 
     def put(self, part: Part, read: LeafRows) -> None:
         """Add or change the leaf of a part."""
-        schema, uid = self.manifest.schema, self.manifest.next_uid
+        schema = self.manifest.schema
         now, before = read.schema.dtype, schema and schema.dtype
         if before not in (None, now):
             raise InvalidInputError(
@@ -199,12 +198,10 @@ class _Edit:
                 argument="X",
                 remedy="write all parts of a source with one dtype, or follow it from another path",
             )
-        leaf = self.leaves.get(part.name) or Leaf(part.name, 0, part.time, 0.0, uid=uid)
-        leaf = replace(leaf, fingerprint=part.fingerprint)
-        leaf, points, schema = stored_leaf(leaf, read, schema)
+        leaf, points, schema = read.fit(schema)
         self.leaves[part.name] = leaf
-        self.manifest = replace(self.manifest, schema=schema, next_uid=max(uid, leaf.uid + 1))
-        self.rows, self.nbytes = self.rows + read.rows, self.nbytes + read.nbytes
+        self.manifest = replace(self.manifest, schema=schema)
+        self.rows, self.nbytes = self.rows + leaf.rows, self.nbytes + read.nbytes
         if leaf.node not in self.manifest.nodes:
             self.made[leaf.node] = points
             self.held += sum(array.nbytes for array in to_arrays(points)[0].values())
@@ -230,7 +227,8 @@ def _read(
 
     def read(part: Part) -> LeafRows:
         with _naming(part.name):
-            return read_leaf(part.data(), settings, part.name, edit.manifest.schema)
+            leaf = Leaf(part.name, 0, part.time, 0.0, fingerprint=part.fingerprint)
+            return read_leaf(leaf, part.data(), settings, edit.manifest.schema)
 
     n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
     with ThreadPoolExecutor(n_threads, "coreset-view") as pool:

@@ -152,11 +152,6 @@ class Settings:
         """Check, before any pass, that the method can use the data and nodes of this size."""
         blocks.check_method(self.method, node_rows)
 
-    @property
-    def most_rows(self) -> int:
-        """Rows of a node at most: about `inner_size`, which reducers may pass a little."""
-        return 16 * self.inner_size + 2**16
-
     @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
         """Reduce the rows of a node. `position` and `level` address its random numbers."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import numbers
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
-from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
@@ -18,20 +15,20 @@ import numpy as np
 from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.shape import Part, shape_by_keys
+from daskcoreset.constructions.tree.shape import Part, level_of, shape_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.tables import text_table
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import a_type, shown
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.cubes import refuse_cube
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Bits of a stored row number that count rows of the leaf; the rest say which leaf.
+# Bits of a stored row number that count rows of the leaf; the rest count the leaves of the node.
 ROW_BITS = 40
 
 _COLUMNS = ("name", "rows", "time", "weight")
@@ -52,8 +49,6 @@ class Leaf:
         Total weight of its data.
     n_dropped : int
         Rows with NaN or infinity that were dropped.
-    uid : int
-        Serial number of the leaf. A replaced leaf keeps it.
     content : str
         Digest of its name and coreset.
     fingerprint : str or None
@@ -65,7 +60,6 @@ class Leaf:
     time: str | None
     weight: float
     n_dropped: int = 0
-    uid: int = field(default=0, repr=False, compare=False)
     content: str = field(default="", repr=False, compare=False)
     fingerprint: str | None = field(default=None, repr=False, compare=False)
 
@@ -73,11 +67,6 @@ class Leaf:
     def node(self) -> str:
         """Name of its node."""
         return f"leaf-{self.content}"
-
-    def revised(self, time: Any, leaves: Sequence[Leaf]) -> Leaf:
-        """Return the leaf, one of `leaves`, with another time if there is one."""
-        others = (leaf for leaf in leaves if leaf.uid != self.uid)
-        return self if time is None else replace(self, time=time_text(time, others))
 
 
 class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
@@ -108,7 +97,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         return super().__getitem__(self.position(index) if isinstance(index, str) else index)
 
     def __contains__(self, leaf: object) -> bool:
-        return leaf in self.names if isinstance(leaf, str) else super().__contains__(leaf)
+        return leaf in self._positions if isinstance(leaf, str) else super().__contains__(leaf)
 
     def __repr__(self) -> str:
         rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]
@@ -124,22 +113,18 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         """Number of the first row of every leaf, counted over all leaves before it."""
         return list(accumulate((leaf.rows for leaf in self), initial=0))[:-1]
 
-    def position(self, name: str) -> int:
+    def position(self, name: object) -> int:
         """Return the position of a leaf. An error names leaves that exist.
 
         Raises
         ------
         InvalidInputError
-            If the name is unknown.
+            If there is none of this name.
         """
-        if not isinstance(name, str):
-            raise InvalidTypeError(
-                f"leaf is {shown(name)}", argument="leaf", remedy="pass its name, which is text"
-            )
-        if name not in self._positions:
+        if not isinstance(name, str) or name not in self._positions:
             names = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
-                f"there is no leaf {name!r}",
+                f"there is no leaf {shown(name)}",
                 argument="leaf",
                 remedy=f"pass one of those in tree.leaves, such as {names}",
             )
@@ -148,7 +133,14 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
     @cached_property
     def shape(self) -> Part | None:
         """The nodes above the leaves. None without leaves."""
-        return shape_by_keys(self.names, [leaf.node for leaf in self]) if self else None
+        if not self:
+            return None
+        return shape_of(self.levels, [leaf.node for leaf in self])
+
+    @property
+    def levels(self) -> list[int]:
+        """Levels at which the leaves begin groups."""
+        return [level_of(leaf.name) for leaf in self]
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -190,28 +182,24 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
 
         Raises
         ------
-        InvalidInputError, InvalidTypeError
+        InvalidInputError
             If a number is beyond the rows of all leaves, or is not a row number.
         """
-        numbers: Any = np.empty(0)
-        with suppress(ValueError):  # of rows of unequal lengths
+        try:
             numbers = np.asarray(indices)
-        if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(indices)):
-            raise InvalidTypeError(
-                f"indices is {shown(indices)}",
+        except ValueError:  # of rows of unequal lengths
+            numbers = np.empty((0, 0), dtype=np.int64)
+        offsets, total = np.array(self.offsets, dtype=np.int64), sum(leaf.rows for leaf in self)
+        if numbers.ndim != 1 or (
+            len(numbers)
+            and not (numbers.dtype.kind in "iu" and 0 <= numbers.min() <= numbers.max() < total)
+        ):
+            raise InvalidInputError(
+                f"indices is {shown(indices)}, and the leaves have {total} rows",
                 argument="indices",
-                remedy="pass a vector of row numbers, such as coreset.indices",
+                remedy="pass row numbers, such as the indices of a coreset of this version",
             )
         numbers = numbers.astype(np.int64)
-        total = sum(leaf.rows for leaf in self)
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < total:
-            raise InvalidInputError(
-                f"indices reach from {numbers.min()} to {numbers.max()}, and the leaves have "
-                f"{total} rows",
-                argument="indices",
-                remedy="pass the indices of a coreset of this version of the tree",
-            )
-        offsets = np.array(self.offsets, dtype=np.int64)
         positions = np.searchsorted(offsets, numbers, side="right") - 1
         names = self.names
         return [names[position] for position in positions.tolist()], numbers - offsets[positions]
@@ -233,26 +221,11 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
     """
     if time is None:
         return None
-    if isinstance(time, np.ndarray) and not time.ndim:
-        time = time[()]
-    if str(time) in ("NaT", "nan"):
-        raise InvalidInputError(
-            f"time is {time}, which is not a time",
-            argument="time",
-            remedy="pass a time, or leave it out",
-        )
-    types = (str, dt.date, np.datetime64, numbers.Real, Decimal)
-    if isinstance(time, bool) or not isinstance(time, types):
-        raise InvalidTypeError(
-            f"time is {a_type(time)}",
-            argument="time",
-            remedy="pass text, a date, a datetime or a number",
-        )
     text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
     kind = windows.kind_of_time(text)
     if kind is None:
         raise InvalidInputError(
-            f"time is {shown(text)}, which is neither a date nor a number",
+            f"time is {shown(time)}, which is neither a date nor a number",
             argument="time",
             remedy='pass a date or time of ISO 8601, such as "2026-03-02", or a number',
         )
@@ -275,29 +248,45 @@ class LeafRows(NamedTuple):
 
     Attributes
     ----------
+    leaf : Leaf
+        Without its content yet.
     points : WeightedPoints
         Its coreset, row numbers counted from its first row.
     schema : RowSchema
         Schema of the rows as they came.
-    rows, n_dropped : int
-        Rows as read, and those of them that were left out.
-    weight : float
     nbytes : int
         Bytes of the rows once decoded.
     """
 
+    leaf: Leaf
     points: WeightedPoints
     schema: RowSchema
-    rows: int
-    n_dropped: int
-    weight: float
     nbytes: int
+
+    def fit(self, known: RowSchema | None) -> tuple[Leaf, WeightedPoints, RowSchema]:
+        """Return the leaf, its node, and the schema of a tree that has it as well.
+
+        Raises
+        ------
+        InvalidInputError
+            The rows do not fit the others, or are too many to be numbered.
+        """
+        if self.leaf.rows >> ROW_BITS:
+            raise InvalidInputError(
+                f"leaf {self.leaf.name!r} has {self.leaf.rows} rows, more than a tree can number",
+                argument="leaf",
+                remedy="split it into several leaves",
+            )
+        schema = self.schema if known is None else known.followed_by(self.schema)
+        points, schema = schema.fit(self.points)
+        leaf = replace(self.leaf, content=content_digest(self.leaf.name, points))
+        return leaf, points, schema
 
 
 def read_leaf(
+    leaf: Leaf,
     data: tuple[Any, Any, Any],
     settings: Settings,
-    name: str,
     known: RowSchema | None,
     progress: bool | None = False,
 ) -> LeafRows:
@@ -305,12 +294,12 @@ def read_leaf(
 
     Parameters
     ----------
+    leaf : Leaf
+        Its name addresses the random numbers.
     data : tuple
         X, y and sample_weight.
     settings : Settings
         Settings of the tree.
-    name : str
-        Name of the leaf, which addresses its random numbers.
     known : RowSchema or None
         Schema of the leaves before. Rows of another one are refused before they are read.
     progress : bool or None, default=False
@@ -322,19 +311,15 @@ def read_leaf(
     schema = RowSchema.of(blocks)
     if known is not None:
         known.check(schema)
-    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
+    digest = hashlib.blake2b(leaf.name.encode(errors="surrogatepass"), digest_size=16).digest()
     rng = stream(settings.seed, Stage.TREE_LEAVES, int.from_bytes(digest), 0)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
     results = TreeJob(blocks, leaf_settings, part=True).root(progress)
     node = results.value
-    return LeafRows(
-        node.points,
-        schema,
-        node.read,
-        results.n_rows - results.n_kept,
-        node.weight,
-        blocks.stored_bytes or 0,
+    leaf = replace(
+        leaf, rows=node.read, weight=node.weight, n_dropped=results.n_rows - results.n_kept
     )
+    return LeafRows(leaf, node.points, schema, blocks.stored_bytes or 0)
 
 
 def content_digest(name: str, points: WeightedPoints) -> str:
@@ -354,31 +339,3 @@ def content_digest(name: str, points: WeightedPoints) -> str:
         digest.update(repr((key, little.dtype.str, little.shape)).encode())
         digest.update(little.tobytes())
     return digest.hexdigest()
-
-
-def stored_leaf(
-    leaf: Leaf, read: LeafRows, known: RowSchema | None
-) -> tuple[Leaf, WeightedPoints, RowSchema]:
-    """Return a leaf with the rows that were read, its node, and the schema of the tree then.
-
-    Raises
-    ------
-    InvalidInputError
-        The rows do not fit the others, or are too many to be numbered.
-    """
-    if read.rows >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
-        raise InvalidInputError(
-            f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number",
-            argument="leaf",
-            remedy="split it into several leaves, or start another tree",
-        )
-    schema = read.schema if known is None else known.followed_by(read.schema)
-    points, schema = schema.fit(read.points)
-    leaf = replace(
-        leaf,
-        rows=read.rows,
-        weight=read.weight,
-        n_dropped=read.n_dropped,
-        content=content_digest(leaf.name, points),
-    )
-    return leaf, replace(points, indices=points.indices + (leaf.uid << ROW_BITS)), schema

@@ -1,21 +1,21 @@
-"""The manifest of a stored tree: its leaves, its shape, and the objects that hold its nodes.
+"""The manifest of a stored tree: its leaves, and the objects that hold its nodes.
 
-It is written in pages, one for each group of the shape, which names the pages of the groups below
-it. So a change writes the pages above the leaves that changed. The page of the top describes the
-version.
+It is written in pages, one for each group of the shape. A page lists leaves, or names the pages of
+the groups below it. So a change writes the pages above the leaves that changed. The page of the top
+describes the version.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts
-from daskcoreset.constructions.tree.leaves import Leaf, LeafTable, time_text
+from daskcoreset.constructions.tree.leaves import ROW_BITS, Leaf, LeafTable, time_text
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.place import (
     Files,
@@ -26,7 +26,7 @@ from daskcoreset.constructions.tree.place import (
     page_files,
     version_of,
 )
-from daskcoreset.constructions.tree.shape import Part
+from daskcoreset.constructions.tree.shape import Part, groups
 from daskcoreset.constructions.tree.source import SourceRecord
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import a_type
@@ -35,11 +35,12 @@ from daskcoreset.storage.group import refuse_inconsistent
 
 _NODE = "coreset-tree-node"
 
-# The page of what seldom changes: the schema, and the source that is followed.
-_FACTS = "facts"
-
-# What a page has of a leaf. The version of its node comes after it.
 _OF_LEAF = attrgetter(*(field.name for field in fields(Leaf)))
+
+# What a page has of a leaf or of a page below it. First comes the version that made the node which
+# joins it to those before it. Then come the values of the leaf and the version that made its node,
+# or the name of the page.
+_Entry: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,15 @@ class Manifest:
     place : Place
     root : Root
         The root with this version. For a change that is not written yet, the one before.
-    version : int
-        0 before the first change.
     main : str
         Name of the object that describes the version.
     leaves : LeafTable
-    nodes, pages : dict of str to str
-        Names of the objects that hold a node, or the page of a group, by the name of the part.
-    next_uid : int
-        The next leaf's own number.
+    nodes : dict of str to str
+        Names of the objects that hold nodes, by the names of the nodes.
+    pages : dict of tuple to str
+        Names of the objects that hold pages, by what they list.
+    n_added : int
+        Leaves that were ever appended.
     schema : RowSchema or None
         None before the first leaf.
     source : SourceRecord or None
@@ -68,14 +69,18 @@ class Manifest:
 
     place: Place
     root: Root
-    version: int = 0
     main: str = ""
     leaves: LeafTable = field(default_factory=LeafTable)
     nodes: Mapping[str, str] = field(default_factory=dict)
-    pages: Mapping[str, str] = field(default_factory=dict)
-    next_uid: int = 0
+    pages: Mapping[Sequence[_Entry], str] = field(default_factory=dict)
+    n_added: int = 0
     schema: RowSchema | None = None
     source: SourceRecord | None = None
+
+    @property
+    def version(self) -> int:
+        """Number of changes."""
+        return version_of(self.main) if self.main else self.root.version
 
     @property
     def top(self) -> Part | None:
@@ -109,7 +114,7 @@ class Manifest:
         time = time_text(time, self.leaves)
         if name is not None and not isinstance(name, str):
             raise InvalidTypeError(f"name is {a_type(name)}", argument="name", remedy="pass text")
-        title: str = name if name is not None else time or f"leaf-{self.next_uid}"
+        title: str = name if name is not None else time or f"leaf-{self.n_added}"
         if not title:
             raise InvalidInputError(
                 "name is empty", argument="name", remedy="pass text, or leave it out"
@@ -118,7 +123,7 @@ class Manifest:
             raise InvalidInputError(
                 f"there is a leaf {title!r} already", remedy="pass another name, or call replace"
             )
-        return Leaf(title, 0, time, 0.0, uid=self.next_uid)
+        return Leaf(title, 0, time, 0.0)
 
     # --- reading -------------------------------------------------------------------------
 
@@ -132,68 +137,35 @@ class Manifest:
             If it is damaged, or a page is missing.
         """
         if not root.history:
-            return cls(place, root, root.version)
+            return cls(place, root)
         return cls._read(place, root, root.history[-1])
 
     @classmethod
     def _read(cls, place: Place, root: Root, main: str) -> Manifest:
-        entries: list[Any] = []
-        versions: list[int] = []
-        pages: list[str] = []
-
-        def collect(page: Any) -> None:
-            names = [entry for entry in page["below"] if isinstance(entry, str)]
-            below = dict(zip(names, place.read_pages(names), strict=True))
-            for entry in page["below"]:
-                if isinstance(entry, str):
-                    collect(below[entry])
-                    pages.append(entry)
-                else:
-                    entries.append(entry)
-            versions.extend(page["nodes"])
-
         [values] = place.read_pages([main])
+        pages: dict[Sequence[_Entry], str] = {}
         with refuse_inconsistent(f"{place.where(main)}: not consistent"):
-            collect(values)
-            [facts] = place.read_pages([values["facts"]])
-            source = facts["source"]
-            manifest = cls(
+            entries = [*map(tuple, values["leaves"])]
+            while names := [entry[1] for entry in entries if len(entry) == 2]:  # a level at a time
+                found = [tuple(map(tuple, page)) for page in place.read_pages(names)]
+                pages |= zip(found, names, strict=True)
+                below = dict(zip(names, found, strict=True))
+                entries = [*chain.from_iterable(_expanded(entry, below) for entry in entries)]
+            leaves = LeafTable(Leaf(*entry[1:-1]) for entry in entries)
+            versions = [version for entry in entries for version in (entry[0], entry[-1])]
+            parts = zip(leaves.shape or (), versions[1:], strict=True)
+            source = values["source"]
+            return cls(
                 place,
                 root,
-                version_of(main),
                 main,
-                LeafTable(Leaf(*entry[:-1]) for entry in entries),
-                next_uid=values["next_uid"],
-                schema=RowSchema.from_json(facts["schema"]),
-                source=None if source is None else SourceRecord(**source),
+                leaves,
+                {part.name: _object_of(root, part, version) for part, version in parts},
+                pages,
+                values["n_added"],
+                RowSchema.from_json(values["schema"]),
+                None if source is None else SourceRecord(**source),
             )
-            groups = [] if manifest.top is None else list(manifest.top.groups())
-            parts = [part for group in groups for part in group.own_nodes()]
-            made_in = {part.name: n for part, n in zip(parts, versions, strict=True)}
-            made_in |= {leaf.node: x[-1] for leaf, x in zip(manifest.leaves, entries, strict=True)}
-            names = [group.name for group in groups[:-1]]
-            return replace(
-                manifest,
-                nodes=manifest._named({}, made_in),
-                pages={_FACTS: values["facts"], **dict(zip(names, pages, strict=True))},
-            )
-
-    def _named(self, known: Mapping[str, str], made_in: Mapping[str, int]) -> dict[str, str]:
-        """Return the names of the objects of all nodes, given the versions that made the new ones.
-
-        A name identifies the rows that a node stands for, by their leaves, and their numbers.
-        """
-        names: dict[str, str] = {}
-        for part in self.top or ():
-            if part.name in known:
-                names[part.name] = known[part.name]
-                continue
-            if part.below:
-                digest = digest_of(*(names[below.name][13:] for below in part.below))
-            else:
-                digest = digest_of(self.root.digest, part.name, str(self.leaves[part.start].uid))
-            names[part.name] = object_name(made_in[part.name], digest)
-        return names
 
     def as_of(self, version: int) -> Manifest:
         """Return an earlier version that is kept.
@@ -265,61 +237,62 @@ class Manifest:
         made : mapping of str to WeightedPoints
             Leaves that are new, by the names of their nodes.
         """
-        version = self.root.version + 1
+        version, top = self.root.version + 1, changed.top
         new = {name: points for name, points in made.items() if name not in self.nodes}
-        for part in changed.top or ():
-            if part.below and part.name not in self.nodes:
-                names = [below.name for below in part.below]
-                below = [new[x] if x in new else self.read_node(x) for x in names]
-                # By the name, which stands for the leaves below: the same leaves, the same bits.
-                new[part.name] = settings.reduce(concatenate_parts(below), int(part.name, 16))
-        for points in new.values():
-            if len(points) > settings.most_rows:
-                raise InvalidInputError(
-                    f"method returned {len(points):,} rows for a node, which may have "
-                    f"{settings.most_rows:,}",
-                    argument="method",
-                    remedy="correct its `reduce`, or raise inner_size",
-                )
-        nodes = changed._named(self.nodes, dict.fromkeys(new, version))
-        objects: dict[str, Files] = {}
-        for name, points in new.items():
-            state = {"name": nodes[name]}
-            objects[nodes[name]] = persistence.state_files(_NODE, state, [points])
-        after = replace(changed, version=version, nodes=nodes, pages={})
-        return after._with_pages(self.pages, objects), objects  # noqa: SLF001 - its own class
+        for part in () if top is None else top.new(self.nodes):
+            names = [below.name for below in part.below]
+            below = [new[name] if name in new else self.read_node(name) for name in names]
+            union = concatenate_parts(below, [0, part.below[0].n_leaves << ROW_BITS])
+            # By the name, which stands for the leaves below: the same leaves, the same bits.
+            new[part.name] = settings.reduce(union, int(part.name, 16))
+        nodes = {
+            part.name: self.nodes.get(part.name) or _object_of(self.root, part, version)
+            for part in top or ()
+        }
+        objects = {
+            nodes[name]: persistence.state_files(_NODE, {"name": nodes[name]}, [points])
+            for name, points in new.items()
+        }
+        pages: dict[Sequence[_Entry], str] = {}
 
-    def _with_pages(self, before: Mapping[str, str], objects: dict[str, Files]) -> Manifest:
-        """Return the version with the names of its pages, and add those that are new."""
-        source, top = self.source, self.top
-        pages: dict[str, str] = {}
-
-        def described(part: Part) -> dict[str, Any]:
-            below: list[Any] = []
-            for member in part.members or (part,):
-                leaf = self.leaves[member.start]
-                made_in = version_of(self.nodes[member.name])
-                of_leaf = [*_OF_LEAF(leaf), made_in]
-                below.append(pages[member.name] if member.members else of_leaf)
-            own = part.own_nodes() if part.members else ()
-            return {"below": below, "nodes": [version_of(self.nodes[x.name]) for x in own]}
-
-        def write(values: dict[str, Any], known: str = "") -> str:
-            if self.place.has_page(known, values):
-                return known
+        def write(values: Any) -> str:
             files = page_files(values)
-            name = object_name(self.version, digest_of(*files.values()))
+            name = object_name(version, digest_of(*files.values()))
             objects[name] = files
-            self.place.keep_page(name, values)
             return name
 
-        for group in () if top is None else top.groups():
-            if group is not top:
-                pages[group.name] = write(described(group), before.get(group.name, ""))
-        record = None if source is None else asdict(source)
-        schema = None if self.schema is None else self.schema.to_json()
-        facts = json.loads(json.dumps({"schema": schema, "source": record}))
-        pages[_FACTS] = write(facts, before.get(_FACTS, ""))
-        values = {"below": [], "nodes": []} if top is None else described(top)
-        values |= {"next_uid": self.next_uid, "facts": pages[_FACTS]}
-        return replace(self, main=write(values), pages=pages)
+        def paged(entries: Sequence[_Entry]) -> _Entry:
+            if len(entries) == 1:
+                return entries[0]
+            # The page stays as it is where only the node that joins it to others is another one.
+            page = ((0, *entries[0][1:]), *entries[1:])
+            pages[page] = self.pages.get(page) or write(page)
+            return entries[0][0], pages[page]
+
+        versions = [0, *(version_of(name) for name in nodes.values())]
+        leaves = zip(versions[::2], map(_OF_LEAF, changed.leaves), versions[1::2], strict=False)
+        entries: list[_Entry] = [(joined, *leaf, own) for joined, leaf, own in leaves]
+        for slices in groups(changed.leaves.levels):
+            if len(slices) > 1:
+                entries = [paged(entries[members]) for members in slices]
+        main = {
+            "leaves": entries,
+            "n_added": changed.n_added,
+            "schema": None if changed.schema is None else changed.schema.to_json(),
+            "source": None if changed.source is None else asdict(changed.source),
+        }
+        return replace(changed, main=write(main), nodes=nodes, pages=pages), objects
+
+
+def _object_of(root: Root, part: Part, version: int) -> str:
+    """Return the name of the object of a node, by the version that made it and what it holds."""
+    return object_name(version, digest_of(root.digest, part.name))
+
+
+def _expanded(entry: _Entry, pages: Mapping[str, Sequence[_Entry]]) -> Sequence[_Entry]:
+    """Return what the page of an entry lists. That of a leaf is returned as it is."""
+    if len(entry) > 2:
+        return [entry]
+    joined, name = entry
+    first, *others = pages[name]
+    return [(joined, *first[1:]), *others]

@@ -8,9 +8,18 @@ random numbers. A change computes the nodes whose names were not there before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+# Leaves below a boundary of the next level, on average; larger groups change more nodes at a time,
+# and smaller ones make the tree deeper.
+_GROUP_SIZE = 16
+
+# Keys and nodes whose hashes are kept, so that a change computes those of what is new.
+_CACHED = 2**16
 
 
 @dataclass(frozen=True)
@@ -21,116 +30,114 @@ class Part:
     ----------
     name : str
         The given name of a leaf, or a digest of the names below a node.
-    start, stop : int
-        Its leaves, in their order.
+    n_leaves, depth : int
+        Leaves below, and nodes on the longest path to one.
     below : tuple of Part
         None or two.
-    members : tuple of Part
-        What a group unites, if it is the top of one: leaves, or groups.
     """
 
     name: str
-    start: int
-    stop: int
-    below: tuple[Part, ...] = ()
-    members: tuple[Part, ...] = ()
+    n_leaves: int = field(default=1, compare=False)
+    depth: int = field(default=0, compare=False)
+    below: tuple[Part, ...] = field(default=(), compare=False)
 
     def __iter__(self) -> Iterator[Part]:
-        """Go through the part and all below it, those below first."""
-        pending, found = [self], []
-        while pending:
-            found.append(part := pending.pop())
-            pending.extend(part.below)
-        return reversed(found)
+        """Go through the part and all below it: each node comes between its two parts."""
+        above: list[Part] = []
+        part = self
+        while True:
+            while part.below:
+                above.append(part)
+                part = part.below[0]
+            yield part
+            if not above:
+                return
+            yield (part := above.pop())
+            part = part.below[1]
 
-    def groups(self) -> Iterator[Part]:
-        """Go through the groups, those below first."""
-        for part in self.members:
-            yield from part.groups()
-        if self.members:
+    def new(self, known: Container[str]) -> Iterator[Part]:
+        """Go through the nodes whose names are not known, those below first."""
+        if self.below and self.name not in known:
+            for part in self.below:
+                yield from part.new(known)
             yield self
 
-    def own_nodes(self) -> Iterator[Part]:
-        """Go through the nodes of a group that are of no group below it, those below first."""
-        for part in self.below:
-            if part.below and not part.members:
-                yield from part.own_nodes()
-        yield self
 
-    @property
-    def depth(self) -> int:
-        """Nodes on the longest path."""
-        return 1 + max(part.depth for part in self.below) if self.below else 0
+# A part, and its first leaf.
+Placed: TypeAlias = tuple[Part, int]
 
 
-# Leaves below a boundary of the next level, on average; larger groups change more nodes at a time,
-# and smaller ones make the tree deeper.
-_GROUP_DIGITS = 4
+@lru_cache(_CACHED)
+def level_of(key: str) -> int:
+    """Return the number of levels at which a leaf begins a group, by a hash of its key."""
+    data = key.encode(errors="surrogatepass")
+    number, level = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()), 0
+    while number and not number % _GROUP_SIZE:
+        number, level = number // _GROUP_SIZE, level + 1
+    return level
 
 
-def shape_by_keys(keys: Sequence[str], names: Sequence[str]) -> Part:
+def groups(levels: Sequence[int]) -> Iterator[list[slice]]:
+    """Go up from the leaves, and yield which neighbours form the groups of each level.
+
+    Examples
+    --------
+    >>> list(groups([0, 0, 1, 0, 0]))
+    [[slice(0, 2, None), slice(2, 5, None)], [slice(0, 2, None)]]
+    """
+    level = 0
+    while len(levels) > 1:
+        level += 1
+        starts = [i for i, own in enumerate(levels) if not i or own >= level]
+        yield [slice(*ends) for ends in pairwise([*starts, len(levels)])]
+        levels = [levels[i] for i in starts]
+
+
+def shape_of(levels: Sequence[int], names: Iterable[str]) -> Part:
     r"""Return the tree over leaves that come and go anywhere.
 
-    A hash of its key says at how many levels a leaf begins a new group, at each with the
-    probability 1/16. So the shape is a function of the keys in their order, however they came
-    together, and a leaf that comes, goes or changes touches the nodes of its own groups alone:
-    some :math:`\log_2 n` and as many as a group has.
+    A leaf begins a new group at each level with the probability 1/16. So the shape is a function of
+    the keys in their order, however they came together, and a leaf that comes, goes or changes
+    touches the nodes of its own groups alone: some :math:`\log_2 n` and as many as a group has.
 
     Parameters
     ----------
-    keys : sequence of str
-        All different. At least one.
-    names : sequence of str
+    levels : sequence of int
+        By `level_of` for every leaf. At least one.
+    names : iterable of str
         Names of the leaves, all different.
 
     Examples
     --------
-    >>> keys = [f"day-{i}" for i in range(100)]
-    >>> fewer = keys[:50] + keys[51:]
-    >>> before, after = shape_by_keys(keys, keys), shape_by_keys(fewer, fewer)
+    >>> days = [f"day-{i}" for i in range(100)]
+    >>> before, after = (shape_of([*map(level_of, x)], x) for x in (days, days[:50] + days[51:]))
     >>> len({part.name for part in after} - {part.name for part in before}) < 25
     True
     """
-    levels = [_level(key) for key in keys]
-
-    def grouped(start: int, stop: int, level: int) -> Part:
-        if stop - start == 1:
-            return Part(names[start], start, stop)
-        cuts = [i for i in range(start + 1, stop) if levels[i] >= level]
-        bounds = zip([start, *cuts], [*cuts, stop], strict=True)
-        members = tuple(grouped(first, last, level - 1) for first, last in bounds)
-        top = _united(members)
-        return top if len(members) == 1 else replace(top, members=members)
-
-    return grouped(0, len(keys), max(levels))
+    parts = [Part(name) for name in names]
+    for slices in groups(levels):
+        parts = [_united(*parts[members]) for members in slices]
+    return parts[0]
 
 
-def _level(key: str) -> int:
-    number = int.from_bytes(
-        hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=8).digest()
-    )
-    level = 0
-    while number and not number % (1 << _GROUP_DIGITS):
-        number, level = number >> _GROUP_DIGITS, level + 1
-    return level
-
-
-def _united(parts: Sequence[Part]) -> Part:
+@lru_cache(_CACHED)
+def _united(*parts: Part) -> Part:
     """Unite neighbours, full powers of two first, so that a new last one changes little."""
     if len(parts) == 1:
         return parts[0]
     middle = 1 << (len(parts) - 1).bit_length() - 1
-    below = _united(parts[:middle]), _united(parts[middle:])
-    return Part(digest_of(below), below[0].start, below[1].stop, below)
+    left, right = _united(*parts[:middle]), _united(*parts[middle:])
+    size, depth = left.n_leaves + right.n_leaves, 1 + max(left.depth, right.depth)
+    return Part(digest_of((left, right)), size, depth, (left, right))
 
 
-def digest_of(parts: Sequence[Part]) -> str:
+def digest_of(parts: Iterable[Part]) -> str:
     """Return 32 hexadecimal digits that identify the names of parts."""
     names = " ".join(part.name for part in parts)
     return hashlib.blake2b(names.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
+def cover(top: Part, chosen: Sequence[bool]) -> list[Placed]:
     r"""Return the fewest parts that hold the chosen leaves and no others.
 
     Parameters
@@ -141,30 +148,35 @@ def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
 
     Examples
     --------
-    >>> top = shape_by_keys("abcdefgh", "abcdefgh")
-    >>> [(p.start, p.stop) for p in cover(top, [0, 1, 1, 1, 1, 1, 1, 1])]
-    [(1, 2), (2, 4), (4, 7), (7, 8)]
+    >>> top = shape_of([0] * 8, "abcdefgh")
+    >>> [(start, part.n_leaves) for part, start in cover(top, [0, 1, 1, 1, 1, 1, 1, 1])]
+    [(1, 1), (2, 2), (4, 4)]
     """
     counts = [0, *accumulate(map(bool, chosen))]  # chosen leaves before every leaf
-    covering: list[Part] = []
+    covering: list[Placed] = []
 
-    def look(part: Part) -> None:
-        inside = counts[part.stop] - counts[part.start]
-        if inside == part.stop - part.start:
-            covering.append(part)
+    def look(part: Part, start: int) -> None:
+        inside = counts[start + part.n_leaves] - counts[start]
+        if inside == part.n_leaves:
+            covering.append((part, start))
         elif inside:
-            for below in part.below:
-                look(below)
+            for below in _halves(part, start):
+                look(*below)
 
-    look(top)
+    look(top, 0)
     return covering
+
+
+def _halves(part: Part, start: int) -> tuple[Placed, Placed]:
+    left, right = part.below
+    return (left, start), (right, start + left.n_leaves)
 
 
 # Nodes that are read at most for one answer, beyond those that it cannot do without.
 _MAX_NODES = 16
 
 
-def finer(parts: Sequence[Part]) -> list[Part]:
+def finer(parts: Sequence[Placed]) -> list[Placed]:
     r"""Return parts below those given, that with the most leaves taken apart first.
 
     Rows of many nodes are drawn from once where those near the root have been drawn from at every
@@ -174,13 +186,13 @@ def finer(parts: Sequence[Part]) -> list[Part]:
 
     Examples
     --------
-    >>> len(finer([shape_by_keys("abcdefgh", "abcdefgh")]))
+    >>> len(finer([(shape_of([0] * 8, "abcdefgh"), 0)]))
     8
     """
     found = list(parts)
     while len(found) < _MAX_NODES:
-        largest = max(range(len(found)), key=lambda i: found[i].stop - found[i].start)
-        if not found[largest].below:  # nor has any other one
+        largest = max(range(len(found)), key=lambda i: found[i][0].n_leaves)
+        if not found[largest][0].below:  # nor has any other one
             break
-        found[largest : largest + 1] = found[largest].below
+        found[largest : largest + 1] = _halves(*found[largest])
     return found

@@ -21,7 +21,7 @@ from daskcoreset.constructions.tree.leaves import (
     Leaf,
     LeafTable,
     read_leaf,
-    stored_leaf,
+    time_text,
 )
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.place import Kept, Place, place_at, version_of
@@ -573,9 +573,9 @@ class CoresetTree(Kept[Manifest]):
             As in `append`. Also if the leaf does not exist.
         """
         old = self.leaves[self.leaves.position(leaf)]
-        return self._put(
-            old.revised(time, self.leaves), (X, y, sample_weight), progress, on_invalid
-        )
+        others = (other for other in self.leaves if other is not old)
+        new = old if time is None else replace(old, time=time_text(time, others))
+        return self._put(new, (X, y, sample_weight), progress, on_invalid)
 
     def _put(
         self,
@@ -591,11 +591,11 @@ class CoresetTree(Kept[Manifest]):
             settings = replace(settings, on_invalid=on_invalid)
         self._refuse_followed()
         manifest.place.check(manifest.root)  # before the data are read
-        read = read_leaf(data, settings, leaf.name, manifest.schema, progress)
-        leaf, points, schema = stored_leaf(leaf, read, manifest.schema)
-        leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
-        uid = max(manifest.next_uid, leaf.uid + 1)
-        changed = replace(manifest, leaves=leaves, next_uid=uid, schema=schema)
+        read = read_leaf(leaf, data, settings, manifest.schema, progress)
+        leaf, points, schema = read.fit(manifest.schema)
+        leaves = LeafTable(({old.name: old for old in self.leaves} | {leaf.name: leaf}).values())
+        n_added = manifest.n_added + (leaf.name not in self.leaves.names)
+        changed = replace(manifest, leaves=leaves, n_added=n_added, schema=schema)
         self._change(changed, {leaf.node: points})
         return leaf
 
@@ -702,9 +702,9 @@ class CoresetTree(Kept[Manifest]):
         weight = float(sum(leaf.weight for leaf, _ in chosen))
         place, schema = str(manifest.place.path), manifest.schema
         data = DataFacts(n, n_dropped, weight, place, schema.columns, schema.metric, schema.keys)
-        nodes = [manifest.read_node(part.name) for part in parts]
+        nodes = [manifest.read_node(part.name).moved(start << ROW_BITS) for part, start in parts]
         # By the names of the parts, which stand for the leaves below them.
-        address = int(digest_of(parts), 16)
+        address = int(digest_of(part for part, _ in parts), 16)
         coreset = settings.coreset(nodes, address, data, facts, normalize=normalize)
         return replace(coreset, indices=_count_rows(table, coreset.indices))
 
@@ -744,8 +744,5 @@ class CoresetTree(Kept[Manifest]):
 
 def _count_rows(leaves: LeafTable, stored: IndexArray) -> IndexArray:
     """Turn row numbers as they are kept into those that count through all leaves."""
-    uids = np.array([leaf.uid for leaf in leaves])
-    order = np.argsort(uids)
-    positions = order[np.searchsorted(uids, stored >> ROW_BITS, sorter=order)]
-    starts: IndexArray = np.array(leaves.offsets)[positions]
+    starts: IndexArray = np.array(leaves.offsets)[stored >> ROW_BITS]
     return starts + (stored & ((1 << ROW_BITS) - 1))

@@ -31,7 +31,6 @@ def leaf(number: int) -> Leaf:
         1000,
         None,
         1000.0,
-        uid=number,
         content=blake2b(name.encode(), digest_size=16).hexdigest(),
     )
 
@@ -39,7 +38,7 @@ def leaf(number: int) -> Leaf:
 def grown(before: Manifest, numbers: range) -> tuple[Manifest, dict[str, Files]]:
     leaves = LeafTable([*before.leaves, *map(leaf, numbers)])
     schema = RowSchema(1, "float64", sparse=False, has_labels=False)
-    changed = replace(before, leaves=leaves, next_uid=numbers.stop, schema=schema)
+    changed = replace(before, leaves=leaves, n_added=numbers.stop, schema=schema)
     made = {leaf(number).node: ONE for number in numbers}
     after, objects = before.followed_by(SETTINGS, changed, made)
     root = before.root.followed_by(after.main, after.keep)

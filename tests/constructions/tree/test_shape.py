@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 from daskcoreset.constructions.tree.shape import (
     cover,
     finer,
-    shape_by_keys,
+    level_of,
+    shape_of,
 )
 
 
@@ -22,22 +23,21 @@ def test_shape__is_a_binary_tree_whose_covers_are_exact_and_small(
     n: int, offset: int, bounds: tuple[int, int]
 ) -> None:
     names = [f"leaf-{offset + i}" for i in range(n)]
-    top = shape_by_keys(names, names)
+    top = shape_of([*map(level_of, names)], names)
     parts = list(top)
-    assert [part.name for part in parts if not part.below] == names
-    assert len(parts) == 2 * n - 1
+    assert [part.name for part in parts[::2]] == names
+    assert not any(part.below for part in parts[::2])
+    assert all(part.below for part in parts[1::2])
     for part in parts:
-        if part.below:
-            left, right = part.below
-            assert (left.start, left.stop, right.stop) == (part.start, right.start, part.stop)
-    groups = list(top.groups())
-    assert sorted(part.name for group in groups for part in group.own_nodes()) == sorted(
-        part.name for part in parts if part.below
-    )
+        assert [below.name for below in part if not below.below] == [
+            name for name in names if name in {below.name for below in part}
+        ]
+        assert len(list(part)) == 2 * part.n_leaves - 1
+    assert {part.name for part in top.new(())} == {part.name for part in parts[1::2]}
     start, stop = sorted(bounds)
     wanted = [start <= i < stop for i in range(n)]
     covering = cover(top, wanted)
-    assert [i for part in covering for i in range(part.start, part.stop)] == [
+    assert [i for part, at in covering for i in range(at, at + part.n_leaves)] == [
         i for i in range(n) if wanted[i]
     ]
     assert len(covering) <= 2 * top.depth + 1
@@ -48,11 +48,11 @@ def test_finer__gives_parts_of_about_as_many_leaves(n_leaves: int) -> None:
     rng = np.random.default_rng(n_leaves)
     for _ in range(10):
         keys = [f"{i}-{rng.integers(10**9)}" for i in range(n_leaves)]
-        top = shape_by_keys(keys, keys)
-        assert [part.name for part in top if not part.below] == keys
-        parts = finer([top])
-        assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
-        shares = np.array([part.stop - part.start for part in parts]) / n_leaves
+        top = shape_of([*map(level_of, keys)], keys)
+        parts = finer([(top, 0)])
+        sizes = [part.n_leaves for part, _ in parts]
+        assert [start for _, start in parts] == [0, *np.cumsum(sizes)[:-1]]
+        shares = np.array(sizes) / n_leaves
         assert len(parts) == 16
         assert np.square(shares).sum() < 0.12  # of the variance of the last draw is added
         few = cover(top, [i < n_leaves // 2 for i in range(n_leaves)])
