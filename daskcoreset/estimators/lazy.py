@@ -400,7 +400,7 @@ class RowAttributes(LazyModel):
         X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
         if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
             data, options = ReadOptions.of(X)
-            columns = options.columns or getattr(self, "feature_names_in_", None)
+            columns = options.columns or self._column_names
             X = OpenedRows(data, replace(options, columns=columns))
         return self.predict(X)
 
