@@ -69,6 +69,12 @@ def plain(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
+def refuse(problem: InvalidRow | None) -> None:
+    """Raise the error of a row of data that are in memory as a whole."""
+    if problem is not None:
+        raise problem.error(0)
+
+
 def first_of(*problems: InvalidRow | None) -> InvalidRow | None:
     """Return the problem whose row comes first."""
     found = [problem for problem in problems if problem is not None]
@@ -148,15 +154,18 @@ def inexact_row(name: str, value: Any, row: int | None = None) -> InvalidRow:
     )
 
 
-def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
-    """Return the first weight that is negative or no number, or None."""
+def find_bad_weight(weights: FloatArray, name: str = "sample_weight") -> InvalidRow | None:
+    """Return the first weight that is negative or no number, or None. Sums are finite as well."""
     found = first_failing(weights, lambda u: (u >= 0.0) & (u < np.inf))
-    if found is None and np.isfinite(weights.sum()):
+    if found is not None:
+        row, _, value = found
+        remedy = "pass weights that are finite and not negative"
+        return InvalidRow(f"{name} is {value}{{row}}", row, name, remedy)
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if np.isfinite(total):
         return None
-    row, _, value = found or (None, None, None)
-    finding = "sums to infinity" if found is None else f"is {value}{{row}}"
-    remedy = "pass weights that are finite and not negative, or scale them down"
-    return InvalidRow(f"sample_weight {finding}", row, "sample_weight", remedy)
+    return InvalidRow(f"{name} sums to {total}", None, name, "scale it down")
 
 
 def no_weight_error() -> InvalidInputError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import first_nonfinite_row, rows_at
+from daskcoreset.core.invalid import find_bad_weight, first_failing, refuse
+from daskcoreset.core.linalg import rows_at
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import shown
@@ -68,16 +69,21 @@ class WeightedPoints:
     def __post_init__(self) -> None:
         points = _read_points(self.points)
         m = points.shape[0]
-        checked = {
-            "points": points,
-            "weights": _read_weights(self.weights, m),
-            "indices": _read_indices(self.indices, m),
-            "labels": None
-            if self.labels is None
-            else _read_only(_vector("labels", self.labels, m)),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        indices = _vector("indices", self.indices, m).astype(np.int64, copy=False)
+        if indices.min(initial=0) < 0:
+            raise InvalidInputError(
+                f"indices holds {indices.min()}",
+                argument="indices",
+                remedy="pass numbers from 0 on",
+            )
+        labels = None if self.labels is None else _vector("labels", self.labels, m)
+        self._keep(points, _read_weights(self.weights, m), indices, labels)
+
+    def _keep(
+        self, points: Points, weights: FloatArray, indices: IndexArray, labels: AnyArray | None
+    ) -> None:
+        arrays = {"points": points, "weights": weights, "indices": indices, "labels": labels}
+        vars(self).update({name: _read_only(array) for name, array in arrays.items()})
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         # Through the constructor, because a pickled array forgets that it was read-only.
@@ -186,7 +192,7 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     Raises
     ------
     InvalidInputError
-        If `parts` is empty, or the parts do not fit together.
+        If the parts do not fit together.
 
     Examples
     --------
@@ -195,10 +201,6 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     >>> concatenate([one, one.take(slice(1))]).indices
     array([0, 1, 0])
     """
-    if not parts:
-        raise InvalidInputError(
-            "parts is empty, so the number of features is unknown", remedy="pass at least one"
-        )
     _one_of("numbers of features", {part.n_features for part in parts})
     _one_of(
         "storage", {"dense" if isinstance(part.points, np.ndarray) else "sparse" for part in parts}
@@ -215,11 +217,9 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
 
         together = sp.vstack(points, format="csr")
     weights = np.concatenate([part.weights for part in parts])
-    if not np.isfinite(sum(part.total_weight for part in parts)):
-        _read_weights(weights, len(weights))  # says so
     return from_checked(
         together,
-        weights,
+        _read_weights(weights, len(weights)),
         np.concatenate([part.indices for part in parts]),
         np.concatenate(labels) if labels else None,
     )
@@ -229,15 +229,8 @@ def from_checked(
     points: Points, weights: FloatArray, indices: IndexArray, labels: AnyArray | None
 ) -> WeightedPoints:
     """Return weighted rows of arrays that were checked already, because a check takes time."""
-    if not isinstance(points, np.ndarray) or points.ndim != 2:
-        return WeightedPoints(points, weights, indices, labels)
     made = object.__new__(WeightedPoints)
-    made.__dict__.update(
-        points=_read_only(points),
-        weights=_read_only(weights),
-        indices=_read_only(indices),
-        labels=None if labels is None else _read_only(labels),
-    )
+    made._keep(points, weights, indices, labels)
     return made
 
 
@@ -251,25 +244,26 @@ def _one_of(aspect: str, kinds: set[Any]) -> None:
 
 def _read_points(value: Any) -> Points:
     if hasattr(value, "tocsr"):
-        import scipy.sparse as sp
+        points = _read_sparse(value)
+    else:
+        points = _as_array("points", value)
+        if points.ndim != 2:
+            raise InvalidInputError(
+                f"points has shape {points.shape}",
+                argument="points",
+                remedy="pass a matrix of shape (m, d)",
+            )
+    if bad := first_failing(points, np.isfinite):
+        problem = f"points holds {bad[2]} at row {bad[0]}"
+        raise InvalidInputError(problem, argument="points", remedy="clean or drop the row")
+    return points
 
-        if sp.issparse(value):
-            return _read_sparse(sp.csr_array(value))
-    points = _as_array("points", value)
-    if points.ndim != 2:
-        raise InvalidInputError(
-            f"points has shape {points.shape}",
-            argument="points",
-            remedy="pass a matrix of shape (m, d)",
-        )
-    _check_finite(points)
-    return _read_only(points)
 
+def _read_sparse(value: Any) -> sp.csr_array:
+    import scipy.sparse as sp
 
-def _read_sparse(value: sp.csr_array) -> sp.csr_array:
-    # A new shell around the same arrays: what follows must not touch the caller's.
-    parts = (_as_array("points", value.data), value.indices, value.indptr)
-    points = type(value)(parts, shape=value.shape)
+    points = sp.csr_array(value)  # a new object, whose arrays may be the caller's
+    points.data = _as_array("points", points.data)
     try:
         points.check_format(full_check=True)
     except ValueError as error:
@@ -280,53 +274,13 @@ def _read_sparse(value: sp.csr_array) -> sp.csr_array:
         # Done here because scipy and scikit-learn do it in place, which read-only arrays refuse.
         points = points.copy()
         points.sum_duplicates()
-    _check_finite(points)
-    for name in ("data", "indices", "indptr"):
-        setattr(points, name, _read_only(getattr(points, name)))
     return points
 
 
 def _read_weights(value: Any, m: int) -> FloatArray:
     weights = _vector("weights", value, m).astype(np.float64, copy=False)
-    with np.errstate(all="ignore"):
-        total = weights.sum()
-        fine = np.isfinite(total) and weights.min(initial=0.0) >= 0.0
-    if not fine:
-        bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
-        finding = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
-        raise InvalidInputError(
-            f"weights {finding}",
-            argument="weights",
-            remedy="pass weights that are finite, also in total, and not negative",
-        )
-    return _read_only(weights)
-
-
-def _read_indices(value: Any, m: int) -> IndexArray:
-    indices = _vector("indices", value, m).astype(np.int64, copy=False)
-    if indices.min(initial=0) < 0:
-        raise InvalidInputError(
-            f"indices holds {indices.min()}", argument="indices", remedy="pass numbers from 0 on"
-        )
-    return _read_only(indices)
-
-
-def _check_finite(points: Any) -> None:
-    """Check that all numbers are finite."""
-    values = points if isinstance(points, np.ndarray) else points.data[:, np.newaxis]
-    # One sum clears the usual case, at a third of the time; what overflows it is looked at.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return
-    row = position = first_nonfinite_row(values)
-    if position < 0:
-        return
-    if not isinstance(points, np.ndarray):
-        row = int(np.searchsorted(points.indptr, position, side="right")) - 1
-    bad = values[position][~np.isfinite(values[position])][0]
-    raise InvalidInputError(
-        f"points holds {bad} at row {row}", argument="points", remedy="clean or drop the row"
-    )
+    refuse(find_bad_weight(weights, "weights"))
+    return weights
 
 
 def _vector(name: str, value: Any, m: int) -> AnyArray:
@@ -340,27 +294,20 @@ def _vector(name: str, value: Any, m: int) -> AnyArray:
     return array
 
 
-# The dtypes that arrays may have: a test, and how others are converted.
-_DTYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "points": (lambda dtype: dtype in (np.float32, np.float64), "to float32 or float64"),
-    "weights": (lambda dtype: dtype.kind in "iuf", "to float64"),
-    "indices": (lambda dtype: dtype.kind in "iu" and np.can_cast(dtype, np.int64), "to int64"),
-    "labels": (
-        lambda dtype: (
-            (dtype.kind in "biuUT" or dtype in (np.float16, np.float32, np.float64))
-            and not hasattr(dtype, "na_object")
-        ),
-        "to numbers or, with .astype(str), to text",
-    ),
+_WHOLE = np.typecodes["AllInteger"]
+
+# The codes of the dtypes that arrays may have, and how others are converted.
+_CODES = {
+    "points": ("fd", "to float32 or float64"),
+    "weights": (_WHOLE + np.typecodes["Float"], "to float64"),
+    "indices": (np.typecodes["Integer"] + "BHI", "to int64"),
+    "labels": (f"?{_WHOLE}efdUT", "to numbers or, with .astype(str), to text"),
 }
 
 
 def _as_array(name: str, value: Any) -> AnyArray:
     """Return an argument as an array of one of its dtypes."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidTypeError(
-            f"{name} is a masked array", argument=name, remedy="fill or drop what is masked"
-        )
+    codes, form = _CODES[name]
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths, or too deep
@@ -369,19 +316,25 @@ def _as_array(name: str, value: Any) -> AnyArray:
             argument=name,
             remedy="pass an array",
         ) from error
-    fits, form = _DTYPES[name]
-    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    if not fits(array.dtype):
-        raise InvalidTypeError(
-            f"{name} has dtype {array.dtype}", argument=name, remedy=f"convert it {form}"
-        )
-    return array
+    kind = f"dtype {array.dtype}"
+    if isinstance(value, np.ma.MaskedArray):
+        kind = "the type of a masked array"
+    elif array.dtype.char in codes and not hasattr(array.dtype, "na_object"):
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    raise InvalidTypeError(f"{name} has {kind}", argument=name, remedy=f"convert it {form}")
 
 
-def _read_only(array: AnyArray) -> AnyArray:
-    view = array.view()
-    view.setflags(write=False)
-    return view
+def _read_only(values: Any) -> Any:
+    if values is None:
+        return None
+    if isinstance(values, np.ndarray):
+        values = values.view()
+        values.setflags(write=False)
+        return values
+    shell = type(values)((values.data, values.indices, values.indptr), shape=values.shape)
+    for name in ("data", "indices", "indptr"):
+        setattr(shell, name, _read_only(getattr(shell, name)))
+    return shell
 
 
 def _same_bits(a: AnyArray, b: AnyArray) -> bool:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset._build import default_size
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import InvalidRow, no_weight_error
+from daskcoreset.core.invalid import InvalidRow, no_weight_error, refuse
 from daskcoreset.core.linalg import one_thread, tiles
 from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
 from daskcoreset.core.points import deduplicate, spread_out
@@ -24,7 +24,7 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import check_size, resolve_for
-from daskcoreset.estimators.checks import InMemoryData, Rows, refuse
+from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.lazy import apply_method
 from daskcoreset.estimators.scoring import weighted_sum

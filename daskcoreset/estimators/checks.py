@@ -16,12 +16,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import (
-    InvalidRow,
     find_bad_weight,
     find_inexact,
     find_unusable_row,
     finite_rows,
     no_weight_error,
+    refuse,
 )
 from daskcoreset.core.labels import find_masked_label, find_unusable_label
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -94,12 +94,6 @@ def frame_names(X: Any) -> list[str] | None:
 def is_polars(X: Any) -> bool:
     """Whether X is of polars."""
     return type(X).__module__.partition(".")[0] == "polars"
-
-
-def refuse(problem: InvalidRow | None) -> None:
-    """Raise the error of the first invalid row in memory."""
-    if problem is not None:
-        raise problem.error(0)
 
 
 @dataclass(frozen=True, eq=False)

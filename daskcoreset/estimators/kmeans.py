@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import find_zero_row
+from daskcoreset.core.invalid import find_zero_row, refuse
 from daskcoreset.core.linalg import dense_rows, unit_rows
 from daskcoreset.core.messages import caller_level, warn_user
 from daskcoreset.core.moments import moments_of
@@ -39,7 +39,6 @@ from daskcoreset.estimators.checks import (
     SparseInput,
     count_features,
     is_frame,
-    refuse,
 )
 from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
 from daskcoreset.inputs.blocks import RowBlocks

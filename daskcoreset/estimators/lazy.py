@@ -18,7 +18,7 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.block import Block, BlockSchema, validate_block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.invalid import InvalidRow, refuse
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import AnyArray, Points
 from daskcoreset.core.validation import a_type, columns_error
@@ -30,7 +30,6 @@ from daskcoreset.estimators.checks import (
     is_frame,
     is_in_memory,
     is_polars,
-    refuse,
     refuse_as,
     validate_rows,
 )

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from daskcoreset.core.invalid import refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import deduplicate
@@ -36,7 +37,7 @@ from daskcoreset.estimators.base import (
     solver_seed,
     warn_lost_classes,
 )
-from daskcoreset.estimators.checks import InMemoryData, is_frame, refuse, refuse_as
+from daskcoreset.estimators.checks import InMemoryData, is_frame, refuse_as
 from daskcoreset.estimators.class_weights import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.lazy import RowAttributes, series_in_memory

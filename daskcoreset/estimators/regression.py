@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset._build import build_many
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
-from daskcoreset.core.invalid import find_inexact
+from daskcoreset.core.invalid import find_inexact, refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import flat_directions, one_thread, ridge_coefficients, scatter_root
 from daskcoreset.core.points import deduplicate
@@ -30,7 +30,7 @@ from daskcoreset.estimators.base import (
     require_weighted_fit,
     resolve_for,
 )
-from daskcoreset.estimators.checks import Rows, SparseInput, refuse, refuse_as
+from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
 from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks

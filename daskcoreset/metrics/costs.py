@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import find_unusable_row
+from daskcoreset.core.invalid import find_unusable_row, refuse
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import (
@@ -71,9 +71,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
 
 def check_usable(rows: Block, name: str = "coreset.points") -> None:
     """Check that no square overflows. Hand-made coresets may have such values."""
-    problem = find_unusable_row(rows.points, rows.weights, name=name)
-    if problem is not None:
-        raise problem.error(0)
+    refuse(find_unusable_row(rows.points, rows.weights, name=name))
 
 
 def _as_solutions(

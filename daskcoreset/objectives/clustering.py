@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from daskcoreset.core.block import Block
+from daskcoreset.core.invalid import refuse
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import a_type, n_dims
@@ -239,9 +240,7 @@ class Distortion(DivergenceParameter, _OfCenters):
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64, inside the domain."""
         centers = super().read(solution, n_features, name)
-        invalid = self._divergence.find_invalid_row(centers, name)
-        if invalid is not None:
-            raise invalid.error(0)
+        refuse(self._divergence.find_invalid_row(centers, name))
         return centers
 
     def _clusters_in(self, block: Block) -> int:

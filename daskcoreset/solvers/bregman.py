@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
+from daskcoreset.core.invalid import refuse
 from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import draw_with_replacement
@@ -53,9 +54,7 @@ class Rows:
                 argument="init",
                 remedy=f"pass {shape[0]} centers of {shape[1]} columns",
             )
-        invalid = self.divergence.find_invalid_row(centers, "init")
-        if invalid is not None:
-            raise invalid.error(0)
+        refuse(self.divergence.find_invalid_row(centers, "init"))
         return np.asarray(centers - self.origin)
 
 
@@ -84,9 +83,7 @@ def prepare(
     weights = _as_weights(sample_weight, len(rows))
     rows, weights = rows[weights > 0], weights[weights > 0]  # always a copy
     chosen = resolve_divergence(divergence)
-    invalid = chosen.find_invalid_row(points, "points")
-    if invalid is not None:
-        raise invalid.error(0)
+    refuse(chosen.find_invalid_row(points, "points"))
     if len(rows) < n_clusters:
         raise InvalidInputError(
             f"n_clusters is {n_clusters} but points has {len(rows)} rows of positive weight",

@@ -42,5 +42,5 @@ def test_build__block_of_another_shape_is_named(change: Any) -> None:
 )
 def test_build__block_of_a_dtype_that_changes_values_is_named(dtype: str, declared: str) -> None:
     wrong = _odd(lambda b: b.astype(dtype), dtype=declared, meta=np.empty((0, 0), declared))
-    with pytest.raises(InvalidInputError, match=r"X has dtype .* in block \d, which is not"):
+    with pytest.raises(InvalidInputError, match=r"X has dtype .* in block \d, in place of"):
         build(wrong, size=50, random_state=0)

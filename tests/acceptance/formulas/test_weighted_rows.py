@@ -18,7 +18,7 @@ def test_weighted_points__names_the_first_weight_that_cannot_be_used() -> None:
         ([0.0, 1.0, -2.0, -3.0], "-2.0 at row 2"),
         ([0.0, np.nan, 1.0, -3.0], "nan at row 1"),
         ([0.0, 1.0, 1.0, np.inf], "inf at row 3"),
-        ([1e308, 1e308, 1.0, 1.0], "adds up to inf"),
+        ([1e308, 1e308, 1.0, 1.0], "sums to inf"),
     ):
         with pytest.raises(face.errors.InvalidInputError, match=match):
             face.WeightedPoints(X, np.array(weights), at)

@@ -38,5 +38,5 @@ def test_stream__weights_that_overflow_together_are_refused() -> None:
     X = np.zeros((3, 2))
     stream.partial_fit(X, sample_weight=np.full(3, 4e307))
     stream.partial_fit(X, sample_weight=np.full(3, 4e307))
-    with pytest.raises(InvalidInputError, match="adds up to inf"):
+    with pytest.raises(InvalidInputError, match="sums to inf"):
         stream.coreset()
