@@ -44,7 +44,7 @@ from daskcoreset.cli.options import (
 )
 from daskcoreset.cli.trees import trees
 from daskcoreset.core.block import Block
-from daskcoreset.core.coreset import Coreset, n_clusters_of
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.typing import AnyArray
@@ -205,7 +205,8 @@ def predict(
     start = time.perf_counter()
     with time_limit(limit):
         coreset = Coreset.from_zarr(path, storage_options=reading.told(path))
-        k = n_clusters or n_clusters_of(coreset) or _CLUSTERS
+        known = coreset.provenance.get("objective") or {}
+        k = n_clusters or known.get("n_clusters") or known.get("n_components") or _CLUSTERS
         # Opened before the clusters are sought, because wrong input shows here.
         rows, _ = reading.open_as(coreset.provenance, source)
         blocks = data_of(coreset, rows, None, None, chunks=chunks or "auto", on_invalid=rule)

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.labels import plain_labels
+from daskcoreset.core.points import same_bits
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-
-_TIMES = "mM"
 
 CALENDAR = "cftime "
 """Begins the form of dates of the package cftime, before the name of their calendar."""
@@ -27,17 +26,14 @@ def kept_values(values: AnyArray) -> AnyArray:
     >>> kept_values(np.array(["a", "b"], dtype=object)), kept_values(np.array([1, None]))
     (array(['a', 'b'], dtype='<U1'), array(['1', 'None'], dtype='<U4'))
     """
-    if values.dtype.kind in "biufcU" + _TIMES:
-        most = {"f": 8, "c": 16}.get(values.dtype.kind, values.dtype.itemsize)
-        if values.dtype.itemsize > most:
-            return values.astype(f"{values.dtype.kind}{most}")
-        # As stores hand them back: NetCDF 3, for one, has its numbers in the order of big-endian.
-        return values.astype(values.dtype.newbyteorder("="), copy=False)
+    if values.dtype.kind in "biufcUmM":
+        # Stores keep no longer floats. Those of NetCDF 3 are big-endian.
+        dtype = {"g": "f8", "G": "c16"}.get(values.dtype.char, values.dtype.newbyteorder("="))
+        return values.astype(dtype, copy=False)
     values = values.astype(object)
     if calendar_of(values) is not None:
         return values
-    texts = [one if isinstance(one, str | bytes) else str(one) for one in values.ravel().tolist()]
-    return plain_labels(np.array(texts, dtype=object)).reshape(values.shape)
+    return plain_labels(values.ravel()).reshape(values.shape)
 
 
 def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
@@ -68,15 +64,8 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
 def same_coordinates(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> bool:
     """Return whether all names, dtypes and bits are the same."""
     return first.keys() == second.keys() and all(
-        form_of(values) == form_of(second[name]) and _same(values, second[name])
-        for name, values in first.items()
+        same_bits(values, second[name]) for name, values in first.items()
     )
-
-
-def _same(first: AnyArray, second: AnyArray) -> bool:
-    if first.dtype.kind == "O":
-        return np.array_equal(first, second)
-    return first.tobytes() == second.tobytes()
 
 
 def calendar_of(values: AnyArray) -> str | None:
@@ -106,10 +95,6 @@ def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, A
     return {
         name: np.concatenate([part[name] for part in parts])
         for name in parts[0]
-        if all(name in part for part in parts) and len({_family(part[name]) for part in parts}) == 1
+        if all(name in part for part in parts)
+        and len({(part[name].dtype.kind, calendar_of(part[name])) for part in parts}) == 1
     }
-
-
-def _family(values: AnyArray) -> str:
-    """Return what can be put one after the other."""
-    return form_of(values) if values.dtype.kind == "O" else values.dtype.kind

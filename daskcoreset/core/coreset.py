@@ -88,39 +88,23 @@ def thaw(value: Any) -> Any:
     return json.loads(json.dumps(value, default=_plain))
 
 
-def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
-    """Check that ``m``, ``d``, ``n`` and ``columns`` of a record agree with the rows.
-
-    Examples
-    --------
-    >>> check_provenance({"m": 5}, m=4, d=2)
-    Traceback (most recent call last):
-    ...
-    daskcoreset.errors.InvalidInputError: provenance['m'] is 5 and m is 4; correct either.
-    """
-    for key, true in (("m", m), ("d", d)):
-        if provenance.get(key, true) != true:
+def _check_provenance(record: Mapping[str, Any], m: int, d: int) -> None:
+    """Check that ``m``, ``d``, ``n`` and ``columns`` of a record agree with the rows."""
+    n, columns = record.get("n", 1), record.get("columns")
+    agrees = {
+        "m": record.get("m", m) == m,
+        "d": record.get("d", d) == d,
+        "n": isinstance(n, int) and n > 0,
+        "columns": columns is None
+        or (isinstance(columns, tuple) and [type(name) for name in columns] == [str] * d),
+    }
+    for key, fits in agrees.items():
+        if not fits:
             raise InvalidInputError(
-                f"provenance[{key!r}] is {provenance[key]!r} and {key} is {true}",
+                f"provenance[{key!r}] is {shown(record[key])}, for {m} rows of {d} features",
                 argument="provenance",
                 remedy="correct either",
             )
-    n = provenance.get("n", 1)
-    if not isinstance(n, int) or n < 1:
-        raise InvalidInputError(
-            f"provenance['n'] is {n!r}",
-            argument="provenance",
-            remedy="pass the number of rows of the data, at least 1",
-        )
-    columns = provenance.get("columns")
-    if columns is not None and (
-        not isinstance(columns, tuple)
-        or len(columns) != d
-        or not all(isinstance(column, str) for column in columns)
-    ):
-        raise InvalidInputError(
-            f"provenance['columns'] is {columns!r}", remedy=f"give {d} names, one a feature"
-        )
 
 
 def merge_provenance(
@@ -186,20 +170,6 @@ def merge_provenance(
     return merged
 
 
-def n_clusters_of(coreset: Coreset) -> int | None:
-    """Return the number of clusters or components that a coreset was built for, or None for any.
-
-    Examples
-    --------
-    >>> record = {"objective": {"n_clusters": 3}}
-    >>> n_clusters_of(Coreset([[0.0], [1.0]], [1.0, 1.0], [0, 1], provenance=record))
-    3
-    """
-    record = coreset.provenance.get("objective") or {}
-    known = record.get("n_clusters") or record.get("n_components")
-    return None if known is None else int(known)
-
-
 # Numbers that are added to row numbers: a sum beyond int64 is negative, which is refused.
 _MAX_OFFSET = 2**62
 
@@ -263,7 +233,7 @@ class Coreset(WeightedPoints):
                 "points has no rows", argument="points", remedy="pass at least one row"
             )
         frozen = freeze_record(self.provenance)
-        check_provenance(frozen, len(self), self.n_features)
+        _check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -278,18 +248,13 @@ class Coreset(WeightedPoints):
         record = self.provenance
         whole = ", nothing reduced" if record.get("complete") else ""
         method = f"{record['method']}{whole}: " if "method" in record else ""
+        of = f" of {record['n']:,}" if "n" in record else ""
         seed = "" if record.get("seed") is None else f", seed {short_seed(record['seed'])}"
         labels = "no labels" if self.labels is None else f"labels {kind_of_values(self.labels)}"
         return (
-            f"{type(self).__name__}({method}{self._n_rows} rows, "
+            f"{type(self).__name__}({method}{len(self):,}{of} rows, "
             f"{counted(self.n_features, 'feature')}, {labels}{seed})"
         )
-
-    @property
-    def _n_rows(self) -> str:
-        """Number of rows, and of how many they were drawn."""
-        n = self.provenance.get("n")
-        return f"{len(self):,}" if n is None else f"{len(self):,} of {n:,}"
 
     def equals(self, other: WeightedPoints) -> bool:
         """Return whether all arrays have the same bits, and the provenances are equal.
@@ -357,17 +322,14 @@ class Coreset(WeightedPoints):
                     argument="others",
                     remedy="pass coresets of other data",
                 )
-        try:
-            moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
-        except (TypeError, ValueError) as error:  # a number, also in an array; of unknown length
-            raise InvalidTypeError(
-                f"offsets is {shown(offsets)}", remedy="pass a number for each coreset"
-            ) from error
+        moves = [0] * len(parts)
+        if offsets is not None:
+            moves = np.array(offsets, dtype=object).ravel().tolist()
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move < _MAX_OFFSET for move in moves
         ):
             raise InvalidInputError(
-                f"offsets is {shown(moves)} for {len(parts)} coresets",
+                f"offsets is {shown(offsets)} for {len(parts)} coresets",
                 argument="offsets",
                 remedy="pass a number of rows for each",
             )

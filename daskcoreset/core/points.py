@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -171,7 +172,7 @@ class WeightedPoints:
         arrays, _, shape = to_arrays(self)
         other_arrays, _, other_shape = to_arrays(other)
         return (arrays.keys(), shape) == (other_arrays.keys(), other_shape) and all(
-            _same_bits(arrays[name], other_arrays[name]) for name in arrays
+            same_bits(arrays[name], other_arrays[name]) for name in arrays
         )
 
 
@@ -337,11 +338,12 @@ def _read_only(values: Any) -> Any:
     return shell
 
 
-def _same_bits(a: AnyArray, b: AnyArray) -> bool:
+def same_bits(a: AnyArray, b: AnyArray) -> bool:
+    """Return whether arrays have the same dtype, shape and bits."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    # Variable-length text holds pointers, whose bits say nothing.
-    return bool(np.array_equal(a, b)) if a.dtype.kind == "T" else a.tobytes() == b.tobytes()
+    # The bits of objects and of text of variable width are pointers, and say nothing.
+    return bool(np.array_equal(a, b)) if a.dtype.kind in "OT" else a.tobytes() == b.tobytes()
 
 
 # Sparse rows of so many numbers, zeros included, fit beside a coreset: 256 MiB.
@@ -396,16 +398,16 @@ def deduplicate(
            [2.]]), array([1., 3.]))
     """
     kept = np.flatnonzero(weights > 0)
-    points = _plain(points[kept])
+    points, weights = _plain(points[kept]), weights[kept]
     labels = None if labels is None else labels[kept]
-    group = _dense_groups(points) if isinstance(points, np.ndarray) else _sparse_groups(points)
+    group = np.unique(_keys(points), return_inverse=True)[1]
     if labels is not None:
         codes = np.unique(labels, return_inverse=True)[1]
         group = np.unique(group * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
     first = np.unique(group, return_index=True)[1]
     # In the order of size: a sum must not depend on the order in which rows come.
-    order = np.lexsort((weights[kept], group))
-    added = np.bincount(group[order], weights=weights[kept][order], minlength=len(first))
+    order = np.lexsort((weights, group))
+    added = np.bincount(group[order], weights=weights[order], minlength=len(first))
     return points[first], added.astype(np.float64), None if labels is None else labels[first]
 
 
@@ -422,22 +424,18 @@ def _plain(points: Any) -> Any:
     return points
 
 
-def _dense_groups(points: AnyArray) -> IndexArray:
-    """Rank of every row among the distinct rows, in lexicographic order."""
-    bits = points.view(f"i{points.itemsize}")
-    # Whole numbers in the order of the floats. Their bytes, the highest first, are in it as well.
-    whole = np.where(bits < 0, ~bits, bits ^ np.iinfo(bits.dtype).min)
-    keys = np.ascontiguousarray(whole, bits.dtype.newbyteorder(">")).view(f"V{points[:1].nbytes}")
-    return np.unique(keys[:, 0], return_inverse=True)[1]
-
-
-def _sparse_groups(points: Any) -> IndexArray:
-    """Rank of every row among the distinct rows, in the order of their bytes."""
-    columns = points.indices
+def _keys(points: Any) -> AnyArray:
+    """Return bytes for every row, those of dense rows in lexicographic order."""
+    if isinstance(points, np.ndarray):
+        bits = points.view(f"i{points.itemsize}")
+        # Whole numbers in the order of the floats. So are their bytes, the highest first.
+        whole = np.where(bits < 0, ~bits, bits ^ np.iinfo(bits.dtype).min)
+        keys = np.ascontiguousarray(whole, bits.dtype.newbyteorder(">"))
+        return keys.view(f"V{points[:1].nbytes}")[:, 0]
     keys = np.empty(points.shape[0], dtype=object)
-    for row, (start, stop) in enumerate(zip(points.indptr[:-1], points.indptr[1:], strict=True)):
-        keys[row] = columns[start:stop].tobytes() + points.data[start:stop].tobytes()
-    return np.unique(keys, return_inverse=True)[1]
+    for row, (start, stop) in enumerate(itertools.pairwise(points.indptr)):
+        keys[row] = points.indices[start:stop].tobytes() + points.data[start:stop].tobytes()
+    return keys
 
 
 _CSR = {"points_data": "nonzero", "points_indices": "nonzero", "points_indptr": "bound"}

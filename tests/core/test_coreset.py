@@ -160,8 +160,8 @@ def test_provenance__is_a_frozen_copy() -> None:
 @pytest.mark.parametrize(
     ("record", "error", "message"),
     [
-        ({"m": 5}, InvalidInputError, r"provenance\['m'\] is 5 and m is 4"),
-        ({"d": 2}, InvalidInputError, r"provenance\['d'\] is 2 and d is 3"),
+        ({"m": 5}, InvalidInputError, r"provenance\['m'\] is 5, for 4 rows"),
+        ({"d": 2}, InvalidInputError, r"provenance\['d'\] is 2, for 4 rows of 3"),
         ({"n": 0}, InvalidInputError, r"provenance\['n'\] is 0"),
         ({"columns": ["a", "b"]}, InvalidInputError, r"provenance\['columns'\]"),
         ({"a": [0, float("inf")]}, InvalidInputError, "provenance is not plain JSON"),
