@@ -27,16 +27,10 @@ from daskcoreset.core.labels import find_masked_label, find_unusable_label
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import is_xarray
-from daskcoreset.inputs.dataframes import (
-    FrameRows,
-    check_exact,
-    is_arrow_table,
-    without_index,
-)
+from daskcoreset.inputs.dataframes import FrameRows, check_exact, numpy_frame
 from daskcoreset.inputs.open import is_path
-from daskcoreset.inputs.parquet import check_exact_table
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 FLOATS = [np.float64, np.float32]
@@ -74,7 +68,7 @@ def is_frame(X: Any) -> bool:
 
 
 def frame_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame, or a table of pyarrow.
+    """Return the names of the columns of a data frame.
 
     Return None for other data, and if a name is not a string.
 
@@ -84,8 +78,6 @@ def frame_names(X: Any) -> list[str] | None:
     >>> frame_names(pd.DataFrame({"a": [1.0]})), frame_names(pd.DataFrame([[1.0]]))
     (['a'], None)
     """
-    if is_arrow_table(X):
-        return [*X.column_names]
     if not is_frame(X) or not all(isinstance(name, str) for name in X.columns):
         return None
     return [*X.columns]
@@ -255,7 +247,7 @@ def validate_rows(
     _check_rows(X)
     if hasattr(X, "__dask_graph__") and hasattr(type(X), "columns"):
         X = X.compute()  # scikit-learn finds no names of features in a frame of Dask
-    X = without_index(without_mask(X))
+    X = numpy_frame(without_mask(X))
     _check_exact(X)
     if labelled:
         _check_labels(estimator, y)
@@ -341,16 +333,12 @@ def _check_exact(X: Any) -> None:
         refuse(find_inexact("X", X))
     elif getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
         check_exact(X)
-    elif frame_names(X) is not None:
-        check_exact_table(X)
 
 
 def _check_columns(X: Any) -> None:
     """Raise an error that names the columns of a data frame without numbers, as out of core."""
     if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
         FrameRows.of(X)
-    elif frame_names(X) is not None:  # of polars and pyarrow
-        row_blocks(X)
 
 
 def _check_labels(estimator: Any, y: Any) -> None:

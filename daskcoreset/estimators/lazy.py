@@ -38,10 +38,9 @@ from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube
-from daskcoreset.inputs.dataframes import partition_to_numpy, without_index
-from daskcoreset.inputs.open import select_columns, warn_of_names
+from daskcoreset.inputs.dataframes import as_frame, partition_to_numpy
+from daskcoreset.inputs.open import warn_of_names
 from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
-from daskcoreset.inputs.parquet import with_vectors
 
 
 def apply_method(fitted: Any, method: str, points: Points) -> Any:
@@ -72,7 +71,7 @@ def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
     is_table = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
     if X is data or not is_table or options.storage_options is not None or options.has_dims:
         return X
-    frame = select_columns(data, options.columns, beside)
+    frame = as_frame(data, options.columns, beside)
     return OpenedRows(frame, replace(options, columns=None)) if options.unit_length else frame
 
 
@@ -166,7 +165,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             X = select_features(X, (y, sample_weight))
         if not is_in_memory(X, y, sample_weight):
             return None
-        X = with_vectors(without_index(X))
+        X = as_frame(X)
         if checks.get("reset", True):
             self._cube = None
         else:
@@ -260,13 +259,13 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         classes : ndarray, optional
             Labels of the second dimension, which is then called "class".
         """
-        X = select_features(X)
+        given, X = ReadOptions.of(X)[0], select_features(X)
         data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
         if data is not None:
             values = (in_memory or function)(data.X)
             refuse(values if isinstance(values, InvalidRow) else None)
-            series = predicts and is_frame(X)
-            return series_in_memory(X, values, called[0]) if series else values
+            series = predicts and is_frame(given)
+            return series_in_memory(given, values, called[0]) if series else values
         blocks = self._open(X)
         if dtype is None:
             example = function(self._example().astype(blocks.schema.dtype))
@@ -276,7 +275,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             nothing = np.empty((0,) if columns is None else (0, columns), dtype)
         work = partial(_apply_to_block, function, nothing)
         if predicts and is_frame(X):
-            return lazy_series(with_vectors(X), blocks, work, dtype, called[0])
+            return lazy_series(as_frame(X), blocks, work, dtype, called[0])
         result = map_rows(blocks, work, dtype=dtype, columns=columns)
         if blocks.cube is not None:
             called = called if classes is None else (called[0], "class")

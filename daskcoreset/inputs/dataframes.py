@@ -1,4 +1,7 @@
-"""Data frames of pandas and Dask: columns of many dtypes, brought to one array per block."""
+"""Frames of pandas, Dask and polars, and tables of Arrow: columns brought to one array per block.
+
+Tables become frames of pandas, whose columns share their memory.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -13,72 +17,22 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
+from daskcoreset.core.optional import import_reader
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.errors import InvalidTypeError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.arrays import RowArray
+from daskcoreset.inputs.options import check_columns
 
 # Of text and of all else that NumPy has no numbers for.
 OBJECT = np.dtype(object)
 
 _REAL = "biuf"
 
-
-def is_arrow_table(X: Any) -> bool:
-    """Whether X is a table, or a batch of records, of pyarrow."""
-    # The class is asked, for a Delayed object claims to have every attribute.
-    library = type(X).__module__.partition(".")[0]
-    return library == "pyarrow" and hasattr(type(X), "column_names")
-
-
-def in_one_table(X: Any) -> Any:
-    """Return a batch of records of pyarrow as a table, whose names scikit-learn sees, too; or X."""
-    if not is_arrow_table(X):
-        return X
-    import pyarrow as pa
-
-    return pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X
-
+# float64 holds every whole number of as many digits.
+_EXACT_DIGITS = 15
 
 # Columns in which pandas and Dask store an index without a name.
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
-
-
-def index_names(schema: Any) -> set[str]:
-    """Return the columns of a schema of Arrow that are an index of pandas or Dask.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> index_names(pa.schema({"a": "int8", "__null_dask_index__": "int64"}))
-    {'__null_dask_index__'}
-    """
-    found = {name for name in schema.names if _INDEX.fullmatch(name)}
-    with suppress(ValueError):  # metadata that are no JSON
-        named = (schema.pandas_metadata or {}).get("index_columns", ())
-        # A range of numbers is no column.
-        found |= {name for name in named if isinstance(name, str)} & {*schema.names}
-    return found
-
-
-def without_index(X: Any) -> Any:
-    """Return a table of Arrow, or a frame of polars, without columns that are an index; or X."""
-    if is_arrow_table(X):
-        X = in_one_table(X)
-        return X.drop_columns([*index_names(X.schema)])
-    if type(X).__module__.partition(".")[0] == "polars" and hasattr(type(X), "columns"):
-        return X.drop([name for name in X.columns if _INDEX.fullmatch(name)])
-    return X
-
-
-def element_names(name: Any, width: int) -> list[str]:
-    """Return the names of the features that a column of vectors is.
-
-    Examples
-    --------
-    >>> element_names("emb", 2)
-    ['emb[0]', 'emb[1]']
-    """
-    return [f"{name}[{i}]" for i in range(width)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +49,7 @@ class FrameRows(RowArray):
     def of(cls, frame: Any) -> FrameRows:
         """Return the rows of a whole frame or series."""
         missing = bool(frame.ndim == 2 or frame.isna().any())
-        return cls(frame, _frame_dtype(frame, missing=missing))
+        return cls(frame, frame_dtype(frame, missing=missing))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -115,6 +69,155 @@ class FrameRows(RowArray):
         return FrameRows(self.frame.iloc[start:stop], self.dtype, self.first_row + start)
 
 
+# --- columns -----------------------------------------------------------------------------
+
+
+def as_frame(X: Any, columns: Sequence[str] | None = None, beside: Iterable[Any] = ()) -> Any:
+    """Return a frame or table as a frame of pandas or Dask, with a column for each feature.
+
+    A column of vectors is one for each element. Columns that are an index are features only if
+    they are named. Anything else is returned unchanged.
+
+    Parameters
+    ----------
+    X : object
+    columns : sequence of str, optional
+        Columns and elements that are asked for.
+    beside : iterable
+        Names of columns that are labels or weights. Other objects in it are ignored.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_frame(pd.DataFrame({"id": [7, 8], "emb": [[0.5, 1.0], [2.0, 3.0]]}))
+       id  emb[0]  emb[1]
+    0   7     0.5     1.0
+    1   8     2.0     3.0
+    """
+    table = as_arrow(X)
+    if table is None and not is_frame(X):
+        return X
+    names = list(X.columns) if table is None else table.column_names
+    keys = [key for key in beside if isinstance(key, str) and stored_name(key, names) in names]
+    chosen = [*(name for name in columns or () if name not in keys), *keys]
+    if columns is not None:
+        stored = list(dict.fromkeys(stored_name(name, names) for name in chosen))
+        check_columns([name for name in stored if name not in keys], names)
+        X = X[stored] if table is None else from_arrow(table.select(stored))
+    elif table is not None:
+        check_columns(names, names)
+        index = index_names(table.schema) - {*keys}
+        X = from_arrow(table.drop_columns([*index]))
+    vectors = vectors_of(X)
+    if not vectors:
+        return X
+    of_column = {X.columns[j]: element_names(X.columns[j], n) for j, (n, _) in vectors.items()}
+    if hasattr(X, "__dask_graph__"):
+        from dask.dataframe.dispatch import make_meta
+
+        X = X.map_partitions(expanded, vectors, meta=expanded(make_meta(X), vectors))
+    else:
+        X = expanded(X, vectors, 0)
+    if columns is None:
+        return X
+    chosen = [one for name in chosen for one in of_column.get(name, [name])]
+    check_columns(chosen, list(X.columns))
+    return X[chosen]
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame of pandas or Dask."""
+    # The class is asked, for a Delayed object claims to have every attribute.
+    return hasattr(type(X), "columns") and hasattr(type(X), "iloc")
+
+
+def as_arrow(X: Any) -> Any:
+    """Return a table or batch of Arrow, or a frame of polars, as a table. None of others."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(type(X), "get_columns"):
+        return X.to_arrow()
+    if library != "pyarrow" or not hasattr(type(X), "column_names"):
+        return None
+    import pyarrow as pa
+
+    return pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X
+
+
+def stored_name(name: str, names: Sequence[Any]) -> str:
+    """Return the column that a name, perhaps of an element of vectors, belongs to.
+
+    Examples
+    --------
+    >>> stored_name("emb[3]", ["id", "emb"])
+    'emb'
+    """
+    column = name.rpartition("[")[0]
+    return column if name not in names and column in names else name
+
+
+def index_names(schema: Any) -> set[str]:
+    """Return the columns of a schema of Arrow that are an index of pandas or Dask.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> index_names(pa.schema({"a": "int8", "__null_dask_index__": "int64"}))
+    {'__null_dask_index__'}
+    """
+    found = {name for name in schema.names if _INDEX.fullmatch(name)}
+    with suppress(ValueError):  # metadata that are no JSON
+        named = (schema.pandas_metadata or {}).get("index_columns", ())
+        # A range of numbers is no column.
+        found |= {name for name in named if isinstance(name, str)} & {*schema.names}
+    return found
+
+
+def from_arrow(table: Any, first_row: int = 0) -> Any:
+    """Return a table of Arrow as a frame of pandas with columns of Arrow.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    first_row : int, default=0
+        Number of the first row in the data, for errors.
+    """
+    import pyarrow as pa
+
+    pandas = import_reader("pandas", "dataframe", "X")
+    for j, field in enumerate(table.schema):
+        column = table.column(j)
+        if isinstance(field.type, pa.BaseExtensionType):
+            table = table.set_column(j, field.name, column.cast(field.type.storage_type))
+        elif pa.types.is_dictionary(field.type) and number_dtype(field.type.value_type) is not None:
+            table = table.set_column(j, field.name, column.cast(field.type.value_type))
+        elif pa.types.is_decimal(field.type):
+            table = table.set_column(j, field.name, _floats(field.name, column, first_row))
+
+    def dtype(kind: Any) -> Any:
+        return None if pa.types.is_dictionary(kind) else pandas.ArrowDtype(kind)
+
+    return table.to_pandas(types_mapper=dtype, ignore_metadata=True, use_threads=False)
+
+
+def _floats(name: str, decimals: Any, first_row: int) -> Any:
+    """Return a column of decimals as floats. Raise an error for a large one that they round."""
+    floats = decimals.cast("float64", safe=False)
+    if decimals.type.precision - decimals.type.scale > _EXACT_DIGITS:
+        values = floats.to_numpy()
+        for row in np.flatnonzero(abs(values) >= EXACT).tolist():
+            if decimals[row].as_py() != Decimal(values[row]):
+                raise inexact_row(f"column {name!r}", decimals[row].as_py(), row).error(first_row)
+    return floats
+
+
+def numpy_frame(X: Any) -> Any:
+    """Return a frame of pandas with columns of Arrow as one with columns of NumPy, or X."""
+    if not is_frame(X) or not any(hasattr(kind, "pyarrow_dtype") for kind in X.dtypes):
+        return X
+    rows = FrameRows.of(X)
+    return type(X)(rows[0 : len(rows)], X.index, X.columns)
+
+
 def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     """Split a frame into the columns that are separate parts, and X of all others.
 
@@ -126,6 +229,141 @@ def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     """
     features = frame.drop(columns=list(keys.values())) if keys else frame
     return {"X": features, **{name: frame[key] for name, key in keys.items()}}
+
+
+# --- columns of vectors ------------------------------------------------------------------
+
+
+def element_names(name: Any, width: int) -> list[str]:
+    """Return the names of the features that a column of vectors is.
+
+    Examples
+    --------
+    >>> element_names("emb", 2)
+    ['emb[0]', 'emb[1]']
+    """
+    return [f"{name}[{i}]" for i in range(width)]
+
+
+def number_dtype(kind: Any) -> np.dtype[Any] | None:
+    """Return the NumPy dtype of a type of Arrow that is one of numbers. None of others."""
+    import pyarrow.types as pt
+
+    if pt.is_decimal(kind):
+        return np.dtype(np.float64)
+    plain = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind)
+    return np.dtype(kind.to_pandas_dtype()) if plain else None
+
+
+def vector_of(kind: Any) -> tuple[int, np.dtype[Any]] | None:
+    """Return length, or 0 if it is unknown, and dtype of lists of numbers. None of others."""
+    import pyarrow.types as pt
+
+    is_fixed = pt.is_fixed_size_list(kind)
+    if not (is_fixed or pt.is_list(kind) or pt.is_large_list(kind)):
+        return None
+    dtype = number_dtype(kind.value_type)
+    return None if dtype is None else (kind.list_size if is_fixed else 0, dtype)
+
+
+def vectors_of(X: Any) -> dict[int, tuple[int, np.dtype[Any]]]:
+    """Return length and dtype of the vectors in a frame, by the positions of their columns.
+
+    Vectors are lists or arrays of numbers, equally many in each row.
+    """
+    found = {}
+    for j, kind in enumerate(X.dtypes):
+        arrow = getattr(kind, "pyarrow_dtype", None)
+        vector = None if arrow is None else vector_of(arrow)
+        if vector is None and kind != OBJECT:
+            continue
+        if vector is None or not vector[0]:
+            vector = _first_vector(X, j)
+        if vector is not None:
+            found[j] = vector
+    return found
+
+
+def _first_vector(X: Any, j: int) -> tuple[int, np.dtype[Any]] | None:
+    """Return length and dtype of the first value of a column. None if it is no vector."""
+    import dask
+
+    is_dask = hasattr(X, "__dask_graph__")
+    for part in X[[X.columns[j]]].partitions if is_dask else [X.iloc[:, [j]]]:
+        (frame,) = dask.compute(part)
+        first = frame.iloc[:, 0].dropna()[:1]
+        if len(first) and not isinstance(first.iloc[0], (list, tuple, np.ndarray)):
+            return None
+        if len(first):
+            import pyarrow as pa
+
+            with suppress(pa.ArrowException):
+                vector = vector_of(_lists_of(first).type)
+                return vector and (len(first.iloc[0]), vector[1])
+            return None
+    return None
+
+
+def _lists_of(column: Any) -> Any:
+    """Return a column of pandas as lists of Arrow."""
+    import pyarrow as pa
+
+    lists = pa.table([pa.array(column, from_pandas=True)], ["lists"])["lists"]
+    # Nothing tells a type if there is no value.
+    return lists.cast(pa.list_(pa.float32())) if pa.types.is_null(lists.type) else lists
+
+
+def expanded(
+    frame: Any, vectors: Mapping[int, tuple[int, np.dtype[Any]]], first_row: int | None = None
+) -> Any:
+    """Return a frame of pandas with a column for each element of vectors.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    vectors : mapping
+        As `vectors_of` returns them.
+    first_row : int or None, default=None
+        Number of the first row in the data, for errors. None if it is not known.
+    """
+    if not vectors:
+        return frame
+    import pandas as pd
+
+    columns = []
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        if j in vectors:
+            matrix = _matrix_of(column, *vectors[j], first_row)
+            names = element_names(column.name, matrix.shape[1])
+            column = pd.DataFrame(matrix, index=frame.index, columns=names)
+        columns.append(column)
+    return pd.concat(columns, axis=1)
+
+
+def _matrix_of(column: Any, width: int, dtype: np.dtype[Any], first_row: int | None) -> AnyArray:
+    """Return a column of vectors as a matrix. A missing vector becomes NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lists = _lists_of(column)
+    present = np.flatnonzero(lists.is_valid())
+    lengths = np.asarray(pc.list_value_length(lists.drop_null()))
+    if len(bad := np.flatnonzero(lengths != width)):
+        where = "" if first_row is None else f" at row {first_row + int(present[bad[0]])}"
+        raise InvalidInputError(
+            f"column {column.name!r} has a list of {lengths[bad[0]]} values{where}, and its first "
+            f"one has {width}",
+            remedy="make all lists equally long, or pass open_rows(X, columns=[...])",
+        )
+    dtype = np.result_type(dtype, np.float32)
+    values = from_arrow(pa.table([pc.list_flatten(lists)], [str(column.name)]))
+    matrix = np.full((len(column), width), np.nan, dtype)
+    matrix[present] = to_numpy(values, dtype).reshape(-1, width)
+    return matrix
+
+
+# --- Dask --------------------------------------------------------------------------------
 
 
 def arrays_of_dask(
@@ -168,14 +406,14 @@ def arrays_of_dask(
         shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
     for name, part in declared.items():
-        flat = name != "X" or meta.ndim == 1
+        flat = part.ndim == 1
         arrays[name] = blockwise(
             itemgetter(name),
             "i" if flat else "ij",
             shared,
             "i",
-            new_axes=None if flat else {"j": meta.shape[1] - len(keys)},
-            meta=np.empty((0,) if flat else (0, 0), _frame_dtype(part)),
+            new_axes=None if flat else {"j": part.shape[1]},
+            meta=np.empty((0,) if flat else (0, 0), frame_dtype(part)),
         )
     return arrays
 
@@ -190,48 +428,6 @@ def _split(
     """Bring the parts of a partition to arrays."""
     parts = split_columns(frame, keys) | dict(zip(names, beside, strict=True))
     return {name: partition_to_numpy(part, declared[name]) for name, part in parts.items()}
-
-
-def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
-    """Return the NumPy dtype of a pandas object. Floating where a column may be `missing`."""
-    if frame.ndim == 1:
-        kind = getattr(getattr(frame.dtype, "categories", None), "dtype", frame.dtype)
-        dtype = _column_dtype(kind, missing=missing)
-        if dtype is not None and kind is not frame.dtype and missing and dtype.kind in "biu":
-            dtype = np.result_type(dtype, np.float32)  # a category may be missing
-        return OBJECT if dtype is None else dtype
-    plain = [_column_dtype(dtype) for dtype in frame.dtypes]
-    columns = zip(frame.dtypes.items(), plain, strict=True)
-    check_numeric({str(name): kind for (name, kind), dtype in columns if not _is_real(dtype)})
-    return common_dtype(plain)
-
-
-def _column_dtype(dtype: Any, *, missing: bool = True) -> np.dtype[Any] | None:
-    if isinstance(dtype, np.dtype):
-        return dtype
-    if not (getattr(dtype, "_is_numeric", False) or getattr(dtype, "_is_boolean", False)):
-        return None
-    plain = np.dtype(getattr(dtype, "numpy_dtype", np.float64))
-    # A missing value of a nullable column becomes NaN, which integers cannot hold.
-    return np.result_type(plain, np.float32) if missing and plain.kind in _REAL else plain
-
-
-def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
-    """Return the dtype that holds all of `dtypes`. Float64 where there are none."""
-    kinds = list(dtypes)
-    return np.result_type(*kinds) if kinds else np.dtype(np.float64)
-
-
-def check_numeric(others: Mapping[str, Any]) -> None:
-    """Check that all columns hold numbers."""
-    if others:
-        listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
-        raise InvalidTypeError(
-            f"X has columns that hold no real numbers: {listed}",
-            argument="X",
-            remedy="drop or encode them, name one of them as y, or choose others by "
-            "open_rows(X, columns=[...])",
-        )
 
 
 def partition_to_numpy(frame: Any, meta: Any) -> AnyArray:
@@ -250,51 +446,34 @@ def partition_to_numpy(frame: Any, meta: Any) -> AnyArray:
     >>> partition_to_numpy(pd.Series([True, None], dtype=object), pd.Series([], dtype=bool))
     array([ 1., nan], dtype=float32)
     """
-    dtype = _frame_dtype(meta)
+    dtype = frame_dtype(meta)
     if dtype.kind not in _REAL:
         return to_numpy(frame, dtype)
     frame = _with_numbers(frame)
-    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
+    _check_rounded(frame, meta)
+    kinds = _kinds(frame)
     plain = all(isinstance(kind, np.dtype) for kind in kinds)
     missing = not plain and bool(frame.isna().to_numpy().any())
     if frame.ndim == 1:
-        found = _frame_dtype(frame, missing=missing)
+        found = frame_dtype(frame, missing=missing)
     else:
-        found = common_dtype(_column_dtype(kind, missing=missing) or OBJECT for kind in kinds)
-    _check_rounded(frame, _long_columns(meta))
+        found = common_dtype(_column_dtype(kind, missing=missing) for kind in kinds)
     values = to_numpy(frame, found)
-    if found == dtype or found.kind not in _REAL:
+    if values.dtype == dtype or values.dtype.kind not in _REAL:
         return values
-    inexact = find_inexact("", values.ravel()) is not None
     for held in (dtype, np.result_type(dtype, np.float32)):
-        if inexact and held.kind == "f":
-            break
         with np.errstate(invalid="ignore", over="ignore"):
             cast = values.astype(held)
-        if np.array_equal(cast, values, equal_nan=True):
-            return cast
+            if np.array_equal(cast.astype(values.dtype), values, equal_nan=True):
+                return cast
     return values
-
-
-def _check_rounded(frame: Any, long: Sequence[int]) -> None:
-    """Raise an error for floats that pandas may have rounded, in columns of long integers."""
-    for j in long:
-        column = frame if frame.ndim == 1 else frame.iloc[:, j]
-        dtype = _column_dtype(column.dtype, missing=False)
-        if dtype is None or dtype.kind != "f":
-            continue
-        values = column.to_numpy(dtype=dtype, na_value=np.nan)
-        large = values[np.isfinite(values) & (abs(values) >= EXACT)]
-        if len(large):
-            raise inexact_row(f"column {column.name!r}", int(large[0])).error_at("")
 
 
 def _with_numbers(frame: Any) -> Any:
     """Return a partition whose columns of Python objects have the dtypes of their values."""
     import pandas as pd
 
-    kinds = [frame.dtype] if frame.ndim == 1 else frame.dtypes
-    if all(_is_real(_column_dtype(kind)) for kind in kinds):
+    if all(_column_dtype(kind).kind in _REAL for kind in _kinds(frame)):
         return frame
     if frame.ndim == 2:
         columns = [_with_numbers(frame.iloc[:, j]) for j in range(frame.shape[1])]
@@ -303,8 +482,66 @@ def _with_numbers(frame: Any) -> Any:
     return frame.astype(np.float64) if frame.isna().all() else frame.convert_dtypes()
 
 
-def _is_real(dtype: np.dtype[Any] | None) -> bool:
-    return dtype is not None and dtype.kind in _REAL
+def _check_rounded(frame: Any, meta: Any) -> None:
+    """Raise an error for floats that pandas may have rounded, in columns of long integers."""
+    for j in _long_columns(meta):
+        column = frame if frame.ndim == 1 else frame.iloc[:, j]
+        if _column_dtype(column.dtype, missing=False).kind == "f":
+            values = to_numpy(column, np.dtype(np.float64))
+            large = values[np.isfinite(values) & (abs(values) >= EXACT)]
+            if len(large):
+                raise inexact_row(f"column {column.name!r}", int(large[0])).error_at("")
+
+
+# --- dtypes ------------------------------------------------------------------------------
+
+
+def frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
+    """Return the NumPy dtype of a pandas object. Floating where a column may be `missing`."""
+    if frame.ndim == 1:
+        kind = getattr(getattr(frame.dtype, "categories", None), "dtype", frame.dtype)
+        plain = _column_dtype(kind, missing=missing)
+        # A category may be missing.
+        is_category = kind is not frame.dtype and missing and plain.kind in "biu"
+        return np.result_type(plain, np.float32) if is_category else plain
+    plain = [_column_dtype(kind) for kind in frame.dtypes]
+    columns = zip(frame.dtypes.items(), plain, strict=True)
+    check_numeric({str(name): kind for (name, kind), one in columns if one.kind not in _REAL})
+    return common_dtype(plain)
+
+
+def _kinds(frame: Any) -> list[Any]:
+    return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
+
+
+def _column_dtype(dtype: Any, *, missing: bool = True) -> np.dtype[Any]:
+    """Return the NumPy dtype of a dtype of pandas. Floating where a value may be `missing`."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if not (getattr(dtype, "_is_numeric", False) or getattr(dtype, "_is_boolean", False)):
+        return OBJECT
+    plain = np.dtype(getattr(dtype, "numpy_dtype", np.float64))
+    # A missing value of a nullable column becomes NaN, which integers cannot hold.
+    return np.result_type(plain, np.float32) if missing and plain.kind in _REAL else plain
+
+
+def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
+    """Return the dtype that holds all of `dtypes`. Float64 where there are none."""
+    kinds = list(dtypes)
+    return np.result_type(*kinds) if kinds else np.dtype(np.float64)
+
+
+def check_numeric(others: Mapping[str, Any]) -> None:
+    """Check that all columns hold numbers. The dtypes of `others` are of none."""
+    if others:
+        kinds = {name: str(dtype).removesuffix("[pyarrow]") for name, dtype in others.items()}
+        listed = ", ".join(f"{name!r} ({kind})" for name, kind in kinds.items())
+        raise InvalidTypeError(
+            f"X has columns that hold no real numbers: {listed}",
+            argument="X",
+            remedy="drop or encode them, name one of them as y, or choose others by "
+            "open_rows(X, columns=[...])",
+        )
 
 
 def to_numpy(frame: Any, dtype: np.dtype[Any], first_row: int | None = None) -> AnyArray:
@@ -342,13 +579,8 @@ def check_exact(frame: Any, first_row: int | None = 0) -> None:
 
 
 def _long_columns(frame: Any) -> list[int]:
-    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
-    dtypes = [_column_dtype(kind, missing=False) for kind in kinds]
-    return [j for j, dtype in enumerate(dtypes) if dtype is not None and _is_long(dtype)]
-
-
-def _is_long(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "iu" and dtype.itemsize == 8
+    dtypes = [_column_dtype(kind, missing=False) for kind in _kinds(frame)]
+    return [j for j, dtype in enumerate(dtypes) if dtype.kind in "iu" and dtype.itemsize == 8]
 
 
 # --- expressions of Dask ----------------------------------------------------------------------

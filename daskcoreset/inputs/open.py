@@ -16,7 +16,6 @@ import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.optional import import_reader
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import a_type, shown as briefly, without_mask
@@ -29,7 +28,15 @@ from daskcoreset.inputs.arrays import (
     SparseRows,
     is_sparse,
 )
-from daskcoreset.inputs.dataframes import FrameRows, arrays_of_dask, as_tasks, split_columns
+from daskcoreset.inputs.dataframes import (
+    FrameRows,
+    arrays_of_dask,
+    as_arrow,
+    as_frame,
+    as_tasks,
+    is_frame,
+    split_columns,
+)
 from daskcoreset.inputs.files import memmap_source, open_numpy
 from daskcoreset.inputs.filesystems import (
     Place,
@@ -39,18 +46,15 @@ from daskcoreset.inputs.filesystems import (
     shortened,
 )
 from daskcoreset.inputs.hdf5 import Hdf5Group, hdf5_rows, open_hdf5
-from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
-    ArrowTable,
     ParquetFiles,
-    as_table,
-    check_outside,
+    check_no_table,
+    open_dataset,
     open_parquet,
     parquet_files,
-    vectors_of_frame,
-    with_vectors,
 )
 from daskcoreset.inputs.zarr import (
     StoredRows,
@@ -217,7 +221,7 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
 
     Returns
     -------
-    RowArray, dask.array.Array, Group, ArrowTable, Files, or a frame of pandas or Dask
+    RowArray, dask.array.Array, Group, ParquetFiles, Files, or a frame or table
     """
     if is_store(part):
         return open_store(part, name, options)
@@ -228,7 +232,6 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
         with clear_errors(name, os.fspath(one), "a file or store"):
             places += _places_of(one, name, options)
     if len(places) > 1 and all(place.suffix in SUFFIXES for place in places):
-        import_reader("pyarrow", "dataframe", name)
         return ParquetFiles(places)
     opened = [_open_place(place, name, stack, options) for place in places]
     return opened[0] if len(opened) == 1 else Files(opened, [place.name for place in places])
@@ -240,7 +243,7 @@ def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
     place = Place.of(location, options.storage_options)
     found = place.matches() if is_glob(location) else [place]
     if is_glob(location) and any(file.suffix in SUFFIXES for file in found):
-        check_outside(place)
+        check_no_table(place)
     if not found:
         raise MissingPathError(
             f"{name} matches no file: {place.name!r}", argument=name, remedy="check the pattern"
@@ -286,7 +289,7 @@ def member_names(X: Any) -> tuple[list[str], list[str]]:
     with ExitStack() as stack:
         found = open_container(path, "X", stack, options)
         return (
-            found.features if isinstance(found, ArrowTable) else [],
+            list(as_frame(found.table).columns) if isinstance(found, ParquetFiles) else [],
             found.names() if isinstance(found, Group) else [],
         )
 
@@ -301,20 +304,16 @@ def _parts_of(
             name: JoinedRows.of([one[name] for one in found], X.names, name) for name in found[0]
         }
         return parts, None
-    if is_frame(X):
-        X = vectors_of_frame(select_columns(X, chosen, keys.values()))
-        _check_keys(keys, list(X.columns), "the data frame X has the columns")
-        if hasattr(X, "__dask_graph__"):
-            features = tuple(str(column) for column in X.columns if column not in keys.values())
-            return arrays_of_dask(X, keys, _of_partitions(X, beside)), features
-        return {name: FrameRows.of(part) for name, part in split_columns(X, keys).items()}, None
-    if isinstance(X, ArrowTable):
-        _check_keys(keys, X.known, f"{X.path!r} has the columns")
-        check_columns(chosen or (), X.known)
-        names = X.expanded(chosen) if chosen else X.features
-        features = tuple(name for name in names if name not in keys.values())
-        members: dict[str, Any] = {name: X.column(key) for name, key in keys.items()}
-        return {"X": X.table(features), **members}, None
+    files = X if isinstance(X, ParquetFiles) else None
+    frame = as_frame(X if files is None else files.table, chosen, keys.values())
+    if is_frame(frame):
+        has = "the data frame X has" if files is None else f"{files.path!r} has"
+        _check_keys(keys, list(frame.columns), f"{has} the columns")
+        if hasattr(frame, "__dask_graph__"):
+            features = tuple(str(one) for one in frame.columns if one not in keys.values())
+            return arrays_of_dask(frame, keys, _of_partitions(frame, beside)), features
+        rows = FrameRows.of if files is None else files.rows
+        return {name: rows(part) for name, part in split_columns(frame, keys).items()}, None
     if chosen is not None:
         raise InvalidInputError(
             "columns selects features of data frames, tables and Parquet files, and X is an array "
@@ -331,12 +330,6 @@ def _parts_of(
         members = {name: X.rows(key) for name, key in keys.items()}
         return {"X": _select_array(X, "X", features), **members}, None
     return {"X": X}, None
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or Dask."""
-    # The class is asked, for a Delayed object claims to have every attribute.
-    return hasattr(type(X), "columns") and hasattr(type(X), "iloc")
 
 
 def _of_partitions(X: Any, beside: Mapping[str, Any]) -> dict[str, Any]:
@@ -434,16 +427,18 @@ def _exists(path: str) -> bool:
 
 def _vector(opened: Any, name: str) -> Any:
     """Return the only array with one dimension of what was opened."""
-    if isinstance(opened, ArrowTable):
-        if len(opened.features) != 1:
+    if isinstance(opened, ParquetFiles):
+        frame = as_frame(opened.table)
+        if len(frame.columns) != 1:
             raise InvalidInputError(
-                f"{name}: {opened.path!r} has the columns {opened.features}",
+                f"{name}: {opened.path!r} has the columns {list(frame.columns)}",
                 argument=name,
                 remedy="pass one of them",
             )
-        return opened.column(opened.features[0])
+        return opened.rows(frame[frame.columns[0]])
     if isinstance(opened, Group):
         return _select_array(opened, name, opened.names())
+    opened = as_frame(opened)
     return _of_frame(_only_column(opened)) if is_frame(opened) else opened
 
 
@@ -467,23 +462,6 @@ def warn_of_names(columns: Sequence[str] | None, beside: Iterable[Any]) -> None:
         )
 
 
-def select_columns(frame: Any, columns: Sequence[str] | None, beside: Iterable[Any]) -> Any:
-    """Return a frame of the columns asked for, and of those that are labels or weights."""
-    if columns is None:
-        return frame
-    names = list(getattr(frame, "column_names", frame.columns))
-    if any("[" in str(name) and name not in names for name in columns):
-        frame = with_vectors(frame)
-        names = list(getattr(frame, "column_names", frame.columns))
-    keys = [key for key in beside if isinstance(key, str) and key in names]
-    check_columns(columns, names)
-    wanted = [name for name in columns if name not in keys] + keys
-    if hasattr(frame, "column_names"):
-        # Columns that are named are features, also if the metadata of pandas call them an index.
-        return frame.select(wanted).replace_schema_metadata(None)
-    return frame[wanted]
-
-
 # --- one array ---------------------------------------------------------------------------
 
 
@@ -496,9 +474,9 @@ def _as_rows(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         return opened_zarr(part, missing_chunks)
     if library == "h5py":
         return (hdf5_rows if hasattr(part, "shape") else Hdf5Group)(part, missing_chunks)
-    if library in {"polars", "pyarrow"}:
-        part = as_table(part)
-    if isinstance(part, (RowArray, Group, ArrowTable, Files)) or is_frame(part):
+    if isinstance(part := open_dataset(part), (RowArray, Group, ParquetFiles, Files)):
+        return part
+    if is_frame(part) or as_arrow(part) is not None:
         return part
     is_dask = hasattr(part, "__dask_graph__")
     return _open_dask(part, name, missing_chunks) if is_dask else _in_memory(part, name)

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.optional import import_optional
+from daskcoreset.core.optional import import_reader
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray
-from daskcoreset.inputs.open import is_frame, open_all, open_container, select_columns
+from daskcoreset.inputs.dataframes import as_arrow, as_frame, is_frame
+from daskcoreset.inputs.open import open_all, open_container
 from daskcoreset.inputs.options import ReadOptions, check_columns
-from daskcoreset.inputs.parquet import ArrowTable
+from daskcoreset.inputs.parquet import ParquetFiles
 
 
 def take_rows(X: Any, indices: IndexArray) -> Any:
@@ -55,11 +56,14 @@ def take_rows(X: Any, indices: IndexArray) -> Any:
         )
     with ExitStack() as stack:
         found = open_container(data, "X", stack, options)
-        if isinstance(found, ArrowTable):
-            return _of_table(found, indices, options.columns)
+        if isinstance(found, ParquetFiles):
+            return _of_files(found, indices, options.columns)
+        if (table := as_arrow(found)) is not None:
+            return _of_table(table, indices, options.columns)
         if is_frame(found) and not hasattr(found, "__dask_graph__"):
             _check(indices, len(found))
-            return select_columns(found, options.columns, ()).iloc[indices]
+            frame = found if options.columns is None else as_frame(found, options.columns)
+            return frame.iloc[indices]
         part = open_all(found, options=replace(options, storage_options=None)).X
     if np.isnan(part.shape[0]):
         raise InvalidInputError(
@@ -84,23 +88,32 @@ def _check(indices: IndexArray, n_rows: int) -> None:
         )
 
 
-def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:
-    """Read the pieces that hold some rows, with columns of all types."""
-    pandas = import_optional(
-        "pandas", 'rows of tables are frames of pandas; pip install "daskcoreset[dataframe]".'
-    )
-    check_columns(columns or (), table.names)
-    ends = np.cumsum([piece.rows for piece in table.pieces])
-    _check(indices, int(ends[-1]) if len(ends) else 0)
+def _of_table(table: Any, indices: IndexArray, columns: Any) -> Any:
+    """Return rows of a table of Arrow, with columns of all types."""
+    import_reader("pandas", "dataframe", "X")
+    names = list(columns or table.column_names)
+    check_columns(names, table.column_names)
+    _check(indices, len(table))
+    found = table.select(names).take(indices).to_pandas(ignore_metadata=True)
+    found.index = indices
+    return found
+
+
+def _of_files(files: ParquetFiles, indices: IndexArray, columns: Any) -> Any:
+    """Read the row groups that hold some rows, with columns of all types."""
+    pandas = import_reader("pandas", "dataframe", "X")
+    names = list(columns or files.table.column_names)
+    check_columns(names, files.table.column_names)
+    starts = np.cumsum([0, *(group.rows for group in files.groups)])
+    _check(indices, int(starts[-1]))
     rows, order = np.unique(indices, return_inverse=True)
-    frames, names = [], list(columns or table.names)
-    table.check_unique(names)
-    owner: AnyArray = np.searchsorted(ends, rows, side="right")
+    owner: AnyArray = np.searchsorted(starts, rows, side="right") - 1
+    frames = []
     for i in np.unique(owner):
-        piece, own = table.pieces[i], rows[owner == i] - (ends[i] - table.pieces[i].rows)
+        own = rows[owner == i] - starts[i]
         first, last = int(own[0]), int(own[-1])
-        frame = piece.cut(first, last + 1).read(names).to_pandas()
-        frames.append(frame.iloc[own - first])
+        table = files.groups[i].read(names, first, last + 1).take(own - first)
+        frames.append(table.to_pandas(ignore_metadata=True))
     # Files that lack a column have no values in it.
     found = pandas.concat(frames, ignore_index=True).reindex(columns=names).iloc[order]
     found.index = indices

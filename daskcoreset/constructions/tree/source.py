@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 from daskcoreset.constructions.tree.leaves import Leaf
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.optional import import_reader
 from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.inputs.arrays import RowArray
@@ -304,7 +303,6 @@ class SourceView:
     def _open_file(self, place: Place, base: Place | None) -> tuple[Any, Any, Any]:
         X: Any = place.url or place.path
         if place.suffix in SUFFIXES:
-            import_reader("pyarrow", "dataframe", "source")
             X = ParquetFiles([place], base)
         return Rows(X, self.reading), self.y, self.sample_weight
 

@@ -97,7 +97,7 @@ def test_fit__columns_of_vectors(tmp_path: Path, kind: str) -> None:
 def test_build__vectors_with_labels_beside_them(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", table().append_column("y", pa.array([0, 1] * 30)))
     assert build(path, y="y", method="uniform", size=12).points.shape[1] == 6
-    with pytest.raises(errors.InvalidInputError, match="'emb' holds vectors"):
+    with pytest.raises(errors.InvalidInputError, match=r"y is 'emb'.*'emb\[0\]'"):
         build(path, y="emb", method="uniform", size=12)
 
 
