@@ -17,14 +17,16 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from daskcoreset.constructions.tree.job import Settings
-from daskcoreset.constructions.tree.leaves import (
-    Leaf,
-    LeafRows,
-    LeafTable,
-    read_leaf,
-)
+from daskcoreset.constructions.tree.leaves import Leaf, LeafRows, LeafTable, read_leaf
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.source import Look, Part, SourceRecord, SourceView
+from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.source import (
+    Look,
+    Part,
+    SourceRecord,
+    SourceView,
+    time_in_name,
+)
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.errors import CoresetError, InvalidInputError
@@ -111,7 +113,7 @@ def refresh(
     """
     where, before = manifest.place.name, manifest.source
     known = {leaf.name: leaf for leaf in manifest.leaves}
-    look = view.look(before, known)
+    look = view.look(before, {name: leaf.fingerprint for name, leaf in known.items()})
     if before is not None:
         before.check(where, look.record)
     elif manifest.schema is not None:
@@ -131,104 +133,83 @@ def refresh(
         or part.name not in known
         or known[part.name].fingerprint != part.fingerprint
     ]
-    edit = _Edit(manifest, dict(known))
+    leaves, made = dict(known), dict[str, WeightedPoints]()
+    rows = nbytes = held = 0
+
+    def written(record: SourceRecord, names: Iterable[str]) -> Manifest:
+        """Write a version with the leaves of these names, unless it is that which is there."""
+        table = LeafTable(leaves[name] for name in names if name in leaves)
+        if not table and manifest.source is None:  # it may be begun otherwise
+            return manifest
+        if record == manifest.source and [*map(vars, table)] == [*map(vars, manifest.leaves)]:
+            return manifest
+        return commit(replace(manifest, leaves=table, source=record), made)
+
     with count_reads(progress, len(to_read), unit="leaf") as advance:
-        for part, rows in _read(to_read, settings, edit):
+        for part, read in _read(to_read, settings, manifest.schema):
             with _naming(part.name):
-                edit.put(part, rows)
+                leaf, points, schema = _fitted(read, manifest.schema)
+            manifest = replace(manifest, schema=schema)
+            leaves[leaf.name] = leaf
+            if leaf.node not in manifest.nodes:
+                made[leaf.node] = points
+                held += sum(array.nbytes for array in to_arrays(points)[0].values())
+            rows, nbytes = rows + leaf.rows, nbytes + read.nbytes
             advance(1)
-            if edit.held > BATCH_BYTES:
+            if held > BATCH_BYTES:
                 # The leaves that go are still there, and so is the snapshot that was seen.
                 mark = None if before is None else before.mark
-                edit.commit(commit, replace(look.record, mark=mark), [*names, *removed])
-    edit.commit(commit, look.record, names)
-    leaves = edit.manifest.leaves
+                manifest = written(replace(look.record, mark=mark), [*names, *removed])
+                made, held = {}, 0
+    manifest = written(look.record, names)
     return Refresh(
-        edit.manifest.version,
+        manifest.version,
         tuple(part.name for part in to_read),
-        tuple(leaf.name for leaf in leaves if leaf.name not in known),
-        tuple(leaf.name for leaf in leaves if known.get(leaf.name, leaf).node != leaf.node),
+        tuple(leaf.name for leaf in manifest.leaves if leaf.name not in known),
+        tuple(x.name for x in manifest.leaves if known.get(x.name, x).node != x.node),
         removed,
-        len(leaves),
-        edit.rows,
-        edit.nbytes,
+        len(manifest.leaves),
+        rows,
+        nbytes,
     )
 
 
 def _refuse_shrunk(manifest: Manifest, look: Look, removed: Sequence[str]) -> None:
-    leaves, name, problem = manifest.leaves, look.record.name, ""
-    if look.n_rows is not None:
-        # Rows of larger chunks are in fewer leaves, and none is gone.
-        offsets = {leaf: leaves.offsets[leaves.position(leaf)] for leaf in removed}
-        if gone := [leaf for leaf, offset in offsets.items() if offset >= look.n_rows]:
-            problem = (
-                f"source {name!r} ends before row {offsets[gone[0]]:,}, where leaf {gone[0]!r} "
-                f"begins: it has shrunk below {len(gone)} of the {len(leaves)} leaves"
-            )
-    elif len(removed) == len(leaves):
-        problem = (
-            f"source {name!r} has no file that {manifest.place.name} follows, such as "
-            f"{removed[0]!r}"
-        )
-    if problem:
+    leaves, gone = manifest.leaves, removed
+    if look.n_rows is not None:  # rows of larger chunks are in fewer leaves, and none is gone
+        offsets = dict(zip(leaves.names, leaves.offsets, strict=True))
+        gone = [name for name in removed if offsets[name] >= look.n_rows]
+    if gone and (look.n_rows is not None or len(gone) == len(leaves)):
         raise InvalidInputError(
-            problem,
+            f"source {look.record.name!r} has shrunk: {len(gone)} of the {len(leaves)} leaves of "
+            f"{manifest.place.name} are gone, such as {gone[0]!r}",
             argument="source",
             remedy="check that its disk is there. If it is meant, pass allow_shrink=True. The view "
             "is as it was",
         )
 
 
-class _Edit:
-    """Leaves that are to be added or changed, and the manifest that they go into."""
-
-    def __init__(self, manifest: Manifest, leaves: dict[str, Leaf]) -> None:
-        self.manifest, self.leaves = manifest, leaves
-        self.made: dict[str, WeightedPoints] = {}
-        self.held = self.rows = self.nbytes = 0
-
-    def put(self, part: Part, read: LeafRows) -> None:
-        """Add or change the leaf of a part."""
-        schema = self.manifest.schema
-        now, before = read.schema.dtype, schema and schema.dtype
-        if before not in (None, now):
-            raise InvalidInputError(
-                f"X is {now}, and the rows before it are {before} (float16 and whole numbers that "
-                "float32 holds count as float32, others as float64)",
-                argument="X",
-                remedy="write all parts of a source with one dtype, or follow it from another path",
-            )
-        leaf, points, schema = read.fit(schema)
-        self.leaves[part.name] = leaf
-        self.manifest = replace(self.manifest, schema=schema)
-        self.rows, self.nbytes = self.rows + leaf.rows, self.nbytes + read.nbytes
-        if leaf.node not in self.manifest.nodes:
-            self.made[leaf.node] = points
-            self.held += sum(array.nbytes for array in to_arrays(points)[0].values())
-
-    def commit(self, commit: Commit, record: SourceRecord, names: Iterable[str]) -> None:
-        """Write a version with the leaves of these names, unless it is that which is there.
-
-        The first version of a view has leaves, so that a view without any may be begun otherwise.
-        """
-        leaves = LeafTable(self.leaves[name] for name in names if name in self.leaves)
-        before = self.manifest
-        if before.source is None and not leaves:
-            return
-        if record != before.source or [*map(vars, leaves)] != [*map(vars, before.leaves)]:
-            self.manifest = commit(replace(before, leaves=leaves, source=record), self.made)
-        self.made, self.held = {}, 0
+def _fitted(read: LeafRows, known: RowSchema | None) -> tuple[Leaf, WeightedPoints, RowSchema]:
+    """Return what `LeafRows.fit` does. The dtype of a view is that of every part."""
+    if known is not None and read.schema.dtype != known.dtype:
+        raise InvalidInputError(
+            f"X is {read.schema.dtype}, and the rows before it are {known.dtype} (float16 and "
+            "whole numbers that float32 holds count as float32, others as float64)",
+            argument="X",
+            remedy="write all parts of a source with one dtype, or follow it from another path",
+        )
+    return read.fit(known)
 
 
 def _read(
-    parts: Sequence[Part], settings: Settings, edit: _Edit
+    parts: Sequence[Part], settings: Settings, known: RowSchema | None
 ) -> Iterator[tuple[Part, LeafRows]]:
     """Read parts, some at a time, and yield them in their order."""
 
     def read(part: Part) -> LeafRows:
+        leaf = Leaf(part.name, 0, time_in_name(part.name), 0.0, fingerprint=part.fingerprint)
         with _naming(part.name):
-            leaf = Leaf(part.name, 0, part.time, 0.0, fingerprint=part.fingerprint)
-            return read_leaf(leaf, part.data(), settings, edit.manifest.schema)
+            return read_leaf(leaf, part.data(), settings, known)
 
     n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
     with ThreadPoolExecutor(n_threads, "coreset-view") as pool:
@@ -247,7 +228,5 @@ def _naming(part: str) -> Iterator[None]:
     try:
         yield
     except CoresetError as error:
-        if error.problem.startswith(f"{part}: "):
-            raise
         told = {"argument": error.argument, "remedy": error.remedy}
         raise type(error)(f"{part}: {error.problem}", **told) from error

@@ -6,14 +6,13 @@ fingerprint is another one whenever its rows may be others. No rows are read to 
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import hashlib
-import itertools
 import os
 import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,26 +20,23 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from daskcoreset.constructions.tree.leaves import Leaf
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingPathError
-from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.filesystems import (
     Place,
     clear_errors,
     is_glob,
+    is_of,
     read_clearly,
 )
 from daskcoreset.inputs.open import is_path, is_web_store, open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.zarr import is_store
-from daskcoreset.storage.locations import from_root, locate, store_name
+from daskcoreset.storage.locations import from_root, locate, path_of, store_name
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
-
-_FILE_LIST = "a list of files"
 
 # The branch of Icechunk that is followed.
 _BRANCH = "main"
@@ -97,14 +93,11 @@ class Part(NamedTuple):
         None if the file system does not tell when it changes.
     data : callable
         Returns X, y and sample_weight as `row_blocks` takes them. Nothing is opened before.
-    time : str or None
-        Date in the name of a file, ISO 8601.
     """
 
     name: str
     fingerprint: str | None
     data: Callable[[], tuple[Any, Any, Any]]
-    time: str | None = None
 
 
 class Look(NamedTuple):
@@ -199,25 +192,17 @@ class SourceView:
         InvalidInputError
             A glob matches `path`, or it is inside the store or folder that is followed.
         """
-        if not isinstance(path, Path):
-            return
-        path = Path(os.path.realpath(path))
-        for source in self.paths:
-            given = locate("source", source)
-            if not isinstance(given, Path):  # a URL
-                continue
-            shown_source = f"source {os.fspath(source)!r}"
-            if is_glob(source) and path.match(str(given)):
-                problem = f"matches {shown_source}, which would list the view as a file"
-            elif path.is_relative_to(given):
-                problem = f"is inside {shown_source}, and would be lost if that is rewritten"
-            else:
-                continue
-            raise InvalidInputError(
-                f"path {name!r} {problem}",
-                argument="path",
-                remedy='choose a path outside of it, or a narrower glob, such as "*.npy"',
-            )
+        for source in self.paths if isinstance(path, Path) else ():
+            given, place = locate("source", source), Path(os.path.realpath(path))
+            if isinstance(given, Path) and (
+                place.is_relative_to(given) or (is_glob(source) and place.match(str(given)))
+            ):
+                raise InvalidInputError(
+                    f"path {name!r} is inside source {os.fspath(source)!r}, or matches it: the "
+                    "view would be read as data, or be lost with them",
+                    argument="path",
+                    remedy='choose a path outside of it, or a narrower glob, such as "*.npy"',
+                )
 
     def warn_of_no_match(self) -> None:
         """Warn that patterns match no file, of a view without leaves."""
@@ -228,15 +213,15 @@ class SourceView:
                 f"Check the pattern."
             )
 
-    def look(self, before: SourceRecord | None, leaves: Mapping[str, Leaf]) -> Look:
+    def look(self, before: SourceRecord | None, seen: Mapping[str, str | None]) -> Look:
         """List the parts of the source as they are now.
 
         Parameters
         ----------
         before : SourceRecord or None
             What was seen last, for a branch of Icechunk.
-        leaves : mapping of str to Leaf
-            By the names of the parts that were seen.
+        seen : mapping of str to str
+            Fingerprints of the parts that were seen, by their names.
 
         Raises
         ------
@@ -247,13 +232,14 @@ class SourceView:
         if callable(source) and not hasattr(source, "shape") and not is_store(source):
             source = source()
         time.sleep(_TICK)  # what is written from here on has other times than what was there
-        if _is_repository(source):
-            return self._look_at_array(None, _Branch(source, before, leaves))
+        icechunk = sys.modules.get("icechunk")
+        if icechunk is not None and isinstance(source, icechunk.Repository):
+            return self._look_at_array(_Branch(source, before.mark if before else None, seen))
         if is_path(source):
             return self._look_at_paths(source)
         source = getattr(source, "store_path", source)  # opened again, with the shape it has now
         if is_store(source):
-            return self._look_at_array(source)
+            return self._look_at_array(_Stored(source))
         raise InvalidTypeError(
             f"source is {a_type(source)}",
             argument="source",
@@ -261,9 +247,8 @@ class SourceView:
             "Icechunk repository, or a function that returns one of these",
         )
 
-    # --- files -------------------------------------------------------------------------------
-
     def _look_at_paths(self, source: Any) -> Look:
+        """Return files as parts, or the row blocks of a Zarr store."""
         listed = isinstance(source, (list, tuple))
         places: list[Place] = []
         infos: dict[str, Any] = {}
@@ -279,7 +264,7 @@ class SourceView:
                 elif listed:
                     places.append(place)
                 elif is_web_store(place) or any(map(place.has, _ZARR_FILES)):
-                    return self._look_at_array(place.url or path)
+                    return self._look_at_array(_Stored(place.url or path))
                 elif place.is_file:
                     places, base = [place], str(PurePosixPath(path).parent)
                 else:
@@ -296,8 +281,8 @@ class SourceView:
                     remedy="name every file once",
                 )
             data = partial(self._open_file, file, None if listed else place.at(base))
-            parts[name] = Part(name, _file_fingerprint(file, infos), data, time_in_name(name))
-        name = _FILE_LIST if listed else place.name
+            parts[name] = Part(name, _file_fingerprint(file, infos), data)
+        name = "a list of files" if listed else place.name
         return Look(SourceRecord(name, self.options, self.keep), list(parts.values()))
 
     def _open_file(self, place: Place, base: Place | None) -> tuple[Any, Any, Any]:
@@ -306,13 +291,10 @@ class SourceView:
             X = ParquetFiles([place], base)
         return Rows(X, self.reading), self.y, self.sample_weight
 
-    # --- Zarr arrays -------------------------------------------------------------------------
-
-    def _look_at_array(self, target: Any, branch: _Branch | None = None) -> Look:
+    def _look_at_array(self, stored: _Stored) -> Look:
         """Return the row blocks of an array, or of the arrays of a group, as parts."""
-        if branch is not None:
-            target = branch.session.store
-        opened = open_all(target, self.y, self.sample_weight, self.reading, allow_empty=True)
+        keys = self.y, self.sample_weight
+        opened = open_all(stored.target, *keys, self.reading, allow_empty=True)
         arrays = {name: getattr(part, "array", None) for name, part in opened.parts.items()}
         if not all(hasattr(array, "store_path") for array in arrays.values()):
             raise InvalidInputError(
@@ -322,26 +304,21 @@ class SourceView:
             )
         n_rows, step = len(opened.X), opened.X.granularity
         blocks = {
-            f"block-{start // step}": (start, min(start + step, n_rows))
+            f"block-{start // step}": range(start, min(start + step, n_rows))
             for start in range(0, n_rows, step)
         }
-        forms = {name: _form(arrays, *block) for name, block in blocks.items()}
-        find = _block_fingerprints if branch is None else branch.find
-        fingerprints = find(arrays, blocks, forms)
-        parts = [
-            Part(name, fingerprints[name], partial(self._open_block, opened.parts, *block))
-            for name, block in blocks.items()
-        ]
-        name = _array_name(arrays["X"], branch)
-        mark = None if branch is None else branch.snapshot
-        return Look(SourceRecord(name, self.options, self.keep, mark), parts, n_rows)
 
-    def _open_block(
-        self, sources: Mapping[str, RowArray], start: int, stop: int
-    ) -> tuple[Any, Any, Any]:
-        rows = {name: source.cut(start, stop) for name, source in sources.items()}
-        X = Rows(rows["X"], replace(self.reading, storage_options=None))
-        return X, rows.get("y"), rows.get("sample_weight")
+        def data(rows: range) -> tuple[Any, Any, Any]:
+            cut = {name: part.cut(rows.start, rows.stop) for name, part in opened.parts.items()}
+            X = Rows(cut["X"], replace(self.reading, storage_options=None))
+            return X, cut.get("y"), cut.get("sample_weight")
+
+        fingerprints = stored.fingerprints(arrays, blocks)
+        parts = [
+            Part(name, fingerprints[name], partial(data, rows)) for name, rows in blocks.items()
+        ]
+        record = SourceRecord(stored.name(arrays["X"]), self.options, self.keep, stored.mark)
+        return Look(record, parts, n_rows)
 
 
 def _absolute(source: Any) -> Any:
@@ -354,23 +331,18 @@ def _absolute(source: Any) -> Any:
 
 def _parquet_folder(place: Place) -> list[Place]:
     """Return the Parquet files of a folder. There may be none yet, but no other data."""
-    if not place.exists:
-        raise MissingPathError(
-            f"source names no file or folder: {place.name!r}",
+    files, is_there = parquet_files(place), place.exists
+    if not is_there or (not files and data_files(place)):
+        made = InvalidInputError if is_there else MissingPathError
+        raise made(
+            f"source has no Parquet files: {place.name!r}",
             argument="source",
-            remedy="check the path",
-        )
-    files = parquet_files(place)
-    if not files and (others := data_files(place)):
-        raise InvalidInputError(
-            f"source is a folder without Parquet files: {place.name!r} holds {others[0].name!r}",
-            argument="source",
-            remedy=f'pass a glob of its files, such as "{place.name.rstrip("/")}/*.npy"',
+            remedy=f'check the path, or pass a glob, such as "{place.name.rstrip("/")}/*.npy"',
         )
     return files
 
 
-# --- fingerprints -----------------------------------------------------------------------------
+# --- fingerprints of files --------------------------------------------------------------------
 
 # A file that is written twice within one tick of the clock of its disk has the same times. Disks
 # that store whole seconds have ticks of one or two.
@@ -379,11 +351,8 @@ _TICK, _COARSE_TICK = 0.01, 2.0
 # What stays the same when a file is written again with as many bytes.
 _CONSTANT = {"name", "size", "type", "url", "mimetype", "partial", "Last-Modified"}
 
-# Requests at a time.
-_AT_ONCE = 32
 
-
-def fingerprint(info: Mapping[str, Any]) -> str | None:
+def _fingerprint(info: Mapping[str, Any]) -> str | None:
     """Return a digest of what a file system says of a file.
 
     None if that may be the same after a change, so that the file has to be read.
@@ -393,14 +362,12 @@ def fingerprint(info: Mapping[str, Any]) -> str | None:
     return None if young or info.keys() <= _CONSTANT else _digest(sorted(map(str, info.items())))
 
 
-def _digest(texts: Iterable[str]) -> str:
-    return hashlib.blake2b(repr(list(texts)).encode(), digest_size=16).hexdigest()
-
-
-def _joined(fingerprints: Sequence[str | None]) -> str | None:
-    """Return the fingerprint of several things. None if one of them has none."""
-    known = [one for one in fingerprints if one is not None]
-    return _digest(known) if len(known) == len(fingerprints) else None
+def _digest(texts: Iterable[str | None]) -> str | None:
+    """Return the digest of texts. None if one of them is."""
+    known = list(texts)
+    if None in known:
+        return None
+    return hashlib.blake2b(repr(known).encode(), digest_size=16).hexdigest()
 
 
 def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
@@ -415,10 +382,56 @@ def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
             place.url,
         )
     if info["type"] != "directory":
-        return fingerprint(info)
+        return _fingerprint(info)
     files = place.files()
-    names = _digest([file.path for file in files])
-    return _joined([names, *(_file_fingerprint(file, infos) for file in files)])
+    names = [file.path for file in files]
+    return _digest([*names, *(_file_fingerprint(file, infos) for file in files)])
+
+
+# --- fingerprints of the blocks of Zarr arrays ---------------------------------------------------
+
+
+# Metadata of an array that say nothing of how its chunks are read.
+_CHANGING = {"attributes", "shape", "consolidated_metadata", "dimension_names"}
+
+
+class _Stored:
+    """A Zarr store, whose blocks are known by the files of their chunks.
+
+    Attributes
+    ----------
+    target : object
+        The store, or its path or URL.
+    mark : str or None
+        What is recorded of the state of the store.
+    """
+
+    mark: str | None = None
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def name(self, array: Any) -> str:
+        """Return the name of an array, which is the same for all ways to open it."""
+        from zarr.storage import StorePath
+
+        place = StorePath(_inner_store(array), array.store_path.path)
+        return str(path_of(place) or store_name(place))
+
+    def fingerprints(
+        self, arrays: Mapping[str, Any], blocks: Mapping[str, range]
+    ) -> dict[str, str | None]:
+        """Return the fingerprints of blocks by their names."""
+        chunks = [(array, _chunk_fingerprints(array)) for array in arrays.values()]
+        return {
+            name: _digest(
+                [
+                    _form(arrays, rows),
+                    *(x for array, own in chunks for i in _chunk_rows(array, rows) for x in own[i]),
+                ]
+            )
+            for name, rows in blocks.items()
+        }
 
 
 def _inner_store(array: Any) -> Any:
@@ -431,159 +444,115 @@ def _inner_store(array: Any) -> Any:
     return store
 
 
-def _array_name(array: Any, branch: _Branch | None) -> str:
-    """Return the name of an array, which is the same for all ways to open it."""
-    from zarr.storage import LocalStore
-
-    store, path = _inner_store(array), array.store_path.path
-    if branch is not None:  # a repository has no name
-        return f"Icechunk branch {_BRANCH!r}/{path}"
-    if isinstance(store, LocalStore):
-        return str(store.root.absolute() / path)
-    return store_name(store, path)
-
-
-def _form(arrays: Mapping[str, Any], start: int, stop: int) -> str:
+def _form(arrays: Mapping[str, Any], rows: range) -> str | None:
     """Return a digest of what decides how the chunks of a block are read, beside their bytes."""
-    said_before = {"attributes", "shape", "consolidated_metadata", "dimension_names"}
-    texts = [f"{start}:{stop}"]
+    texts = [f"{rows}"]
     for name, array in arrays.items():
-        known = array.metadata.to_dict()
-        form = [f"{key}={known[key]}" for key in sorted(known.keys() - said_before)]
+        known = array.metadata.to_dict().items()
+        form = [f"{key}={value}" for key, value in sorted(known) if key not in _CHANGING]
         texts.append(f"{name} {array.shape[1:]} {form}")
     return _digest(texts)
 
 
-def _chunk_rows(array: Any, start: int, stop: int) -> range:
+def _chunk_rows(array: Any, rows: range) -> range:
     outer = (array.shards or array.chunks)[0]
-    return range(start // outer, -(-stop // outer))
+    return range(rows.start // outer, -(-rows.stop // outer))
 
 
-def _chunk_keys(array: Any, start: int, stop: int) -> list[str]:
-    """Return the keys of the chunks that hold some rows."""
-    outer = array.shards or array.chunks
-    grid = (
-        range(-(-length // chunk)) for length, chunk in zip(array.shape[1:], outer[1:], strict=True)
-    )
-    numbers = itertools.product(_chunk_rows(array, start, stop), *grid)
-    return [array.metadata.encode_chunk_key(number) for number in numbers]
+def _chunk_fingerprints(array: Any) -> Mapping[int, list[str | None]]:
+    """Return the fingerprints of the files of chunks, by the numbers of chunks along the rows."""
+    store, found = _inner_store(array), defaultdict[int, list[str | None]](list)
+    where = partial(store_name, array.store_path)
+    listed = read_clearly(where, partial(_listed, store, array.store_path.path))
+    if listed is None:
+        return defaultdict(lambda: [None])
+    for key in sorted(listed):
+        numbers = tuple(map(int, re.findall(r"\d+", key)))
+        if len(numbers) == array.ndim and key == array.metadata.encode_chunk_key(numbers):
+            found[numbers[0]].append(_fingerprint(listed[key]))
+    return found
 
 
-def _block_fingerprints(
-    arrays: Mapping[str, Any], blocks: Mapping[str, tuple[int, int]], forms: Mapping[str, str]
-) -> dict[str, str | None]:
-    fingerprints: dict[str, list[str | None]] = {name: [form] for name, form in forms.items()}
-    for array in arrays.values():
-        keys = {name: _chunk_keys(array, *block) for name, block in blocks.items()}
-        known = _chunk_fingerprints(array, list(dict.fromkeys(itertools.chain(*keys.values()))))
-        for name, own in keys.items():
-            fingerprints[name] += [known[key] for key in own]
-    return {name: _joined(own) for name, own in fingerprints.items()}
+def _listed(store: Any, path: str) -> dict[str, Any] | None:
+    """Return what the file system of a Zarr store says of the files below a path, by their keys.
 
-
-def _chunk_fingerprints(array: Any, keys: Sequence[str]) -> Mapping[str, str | None]:
-    """Return the fingerprints of chunks by their keys. None of other stores than these."""
+    None if there is no list, as on servers of the web.
+    """
     import fsspec
     from zarr.core.sync import sync
     from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
-    store, path = _inner_store(array), array.store_path.path
-    prefix = f"{path}/" if path else ""
+    root, found = f"{path}/" if path else "", dict[str, Any]()
+    if isinstance(store, ObjectStore):
+        import obstore
 
-    def ask() -> Mapping[str, Any]:
-        if isinstance(store, LocalStore):
-            info = fsspec.filesystem("file").info
-            paths = {key: f"{store.root}/{prefix}{key}" for key in keys}
-            return {key: info(path) for key, path in paths.items() if Path(path).exists()}
-        if isinstance(store, ObjectStore):
-            return _listed_objects(store.store, prefix)
-        return sync(_asked_objects(store.fs, f"{store.path.rstrip('/')}/{prefix}", keys))
-
-    if not isinstance(store, (LocalStore, ObjectStore, FsspecStore)):
-        return dict.fromkeys(keys)
-    found = read_clearly(lambda: f"the chunks of {store_name(store)}", ask)
-    return {key: fingerprint(found[key]) if key in found else "missing" for key in keys}
-
-
-def _listed_objects(store: Any, prefix: str) -> dict[str, Any]:
-    import obstore
-
-    pages = obstore.list(store, prefix=prefix or None)
-    return {entry["path"].removeprefix(prefix): entry for page in pages for entry in page}
+        pages = obstore.list(store.store, prefix=root or None)
+        found = {one["path"]: one for page in pages for one in page}
+    elif isinstance(store, LocalStore):
+        root, info = f"{store.root}/{root}", fsspec.filesystem("file").info
+        for folder, _, names in os.walk(root, followlinks=True):
+            for file in (str(Path(folder, name)) for name in names):
+                with suppress(FileNotFoundError):  # of a writer that is at work
+                    found[file] = info(file)
+    elif isinstance(store, FsspecStore) and not is_of(store.fs, "http"):
+        root = f"{store.path.rstrip('/')}/{root}"
+        store.fs.invalidate_cache()
+        found = sync(store.fs._find(root, detail=True))  # noqa: SLF001 - its asynchronous form
+    else:
+        return None
+    return {name.removeprefix(root): info for name, info in found.items()}
 
 
-async def _asked_objects(filesystem: Any, root: str, keys: Sequence[str]) -> dict[str, Any]:
-    limit = asyncio.Semaphore(_AT_ONCE)
-
-    async def ask(key: str) -> Any:
-        async with limit:
-            try:
-                return await filesystem._info(root + key)  # noqa: SLF001 - its asynchronous form
-            except FileNotFoundError:
-                return None
-
-    infos = await asyncio.gather(*map(ask, keys))
-    return {key: info for key, info in zip(keys, infos, strict=True) if info is not None}
-
-
-# --- branches of Icechunk, which know what they changed -------------------------------------------
-
-
-def _is_repository(source: Any) -> bool:
-    icechunk = sys.modules.get("icechunk")
-    return icechunk is not None and isinstance(source, icechunk.Repository)
-
-
-class _Branch:
-    """The newest snapshot of a branch, and what has changed in it since another one.
+class _Branch(_Stored):
+    """The newest snapshot of a branch of Icechunk, which knows what has changed since another one.
 
     Parameters
     ----------
     repository : icechunk.Repository
-    record : SourceRecord or None
-        The source as it was then.
-    leaves : mapping of str to Leaf
+    since : str or None
+        The other snapshot.
+    seen : mapping of str to str
+        Fingerprints of then.
     """
 
-    def __init__(
-        self, repository: Any, record: SourceRecord | None, leaves: Mapping[str, Leaf]
-    ) -> None:
+    def __init__(self, repository: Any, since: str | None, seen: Mapping[str, str | None]) -> None:
         with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
             self.session = repository.readonly_session(branch=_BRANCH)
-        self.snapshot = str(self.session.snapshot_id)
-        self.since = record.mark if record else None
-        self.known = {name: leaf.fingerprint for name, leaf in leaves.items()}
+        super().__init__(self.session.store)
+        self.mark = str(self.session.snapshot_id)
+        self.since, self.seen = since, seen
         self.before = self.diff = None  # of which all may have changed
         # Icechunk has one error for all: here it has no snapshot `since`, or that is not an
         # ancestor of the newest one.
         with suppress(Exception):
-            self.before = repository.readonly_session(snapshot_id=self.since)
-            self.diff = repository.diff(from_snapshot_id=self.since, to_snapshot_id=self.snapshot)
+            self.before = repository.readonly_session(snapshot_id=since)
+            self.diff = repository.diff(from_snapshot_id=since, to_snapshot_id=self.mark)
 
-    def find(
-        self,
-        arrays: Mapping[str, Any],
-        blocks: Mapping[str, tuple[int, int]],
-        forms: Mapping[str, str],
+    def name(self, array: Any) -> str:
+        """Return the name of an array. A repository has none."""
+        return f"Icechunk branch {_BRANCH!r}/{array.store_path.path}"
+
+    def fingerprints(
+        self, arrays: Mapping[str, Any], blocks: Mapping[str, range]
     ) -> dict[str, str | None]:
         """Return the fingerprints of before for blocks without a changed chunk.
 
         Others have the snapshot in theirs.
         """
         changed = {name: self._changed_rows(array.path) for name, array in arrays.items()}
-        fingerprints: dict[str, str | None] = {}
-        for name, block in blocks.items():
-            last = self.known.get(name) or ""
-            kept = last.startswith(f"{forms[name]}:") and not any(
-                rows is None or not rows.isdisjoint(_chunk_rows(arrays[part], *block))
-                for part, rows in changed.items()
+        found: dict[str, str | None] = {}
+        for name, rows in blocks.items():
+            form, last = _form(arrays, rows), self.seen.get(name) or ""
+            kept = last.startswith(f"{form}:") and not any(
+                chunks is None or not chunks.isdisjoint(_chunk_rows(arrays[part], rows))
+                for part, chunks in changed.items()
             )
-            fingerprints[name] = last if kept else f"{forms[name]}:{self.snapshot}"
-        return fingerprints
+            found[name] = last if kept else f"{form}:{self.mark}"
+        return found
 
     def _changed_rows(self, path: str) -> set[int] | None:
         """Return the rows of chunks that changed. None for all."""
-        if self.since == self.snapshot:
+        if self.since == self.mark:
             return set()
         path = f"/{path.strip('/')}"
         if self.diff is None or path in self.diff.new_arrays | self.diff.deleted_arrays:
@@ -607,8 +576,7 @@ def _stored_rows(session: Any, path: str) -> set[int]:
 # --- times ------------------------------------------------------------------------------------
 
 _DATE = re.compile(
-    r"(?<!\d)(\d{4})(-?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])"
-    r"(?:[T_-]([01]\d|2[0-3])[:.-]?([0-5]\d)(?:[:.-]?([0-5]\d))?)?(?!\d)"
+    r"(?<!\d)\d{4}-?\d\d-?\d\d(?:[T_-](?:[01]\d|2[0-3]):?[0-5]\d(?::?[0-5]\d)?)?(?!\d)"
 )
 
 # Writers of tables put one into the names of files: in one of some hundred its digits are a date.
@@ -623,11 +591,8 @@ def time_in_name(name: str) -> str | None:
     >>> time_in_name("date=2026-03-01/part-0.parquet"), time_in_name("x-20260301T0930.npy")
     ('2026-03-01', '2026-03-01T09:30:00')
     """
-    for found in reversed(list(_DATE.finditer(_UUID.sub("*", name)))):
-        year, _, month, day, hour, minute, second = found.groups()
-        text, kind = f"{year}-{month}-{day}", dt.date if hour is None else dt.datetime
-        if hour is not None:
-            text += f"T{hour}:{minute}:{second or '00'}"
+    for text in reversed(_DATE.findall(_UUID.sub("*", name))):
+        kind = dt.date if len(text) <= len("2026-03-01") else dt.datetime
         with suppress(ValueError):  # the 31st of June
             return kind.fromisoformat(text).isoformat()
     return None

@@ -9,7 +9,6 @@ import pytest
 import zarr
 
 from daskcoreset import CoresetTree, open_rows
-from daskcoreset.errors import StoreError
 from tests.acceptance.tools.object_stores import ObjectServer, object_server
 from tests.acceptance.tools.servers import FileServer, file_server
 from tests.acceptance.tools.view_histories import assert_alike
@@ -84,36 +83,39 @@ def test_follow__reads_all_of_a_server_without_entity_tags(
     assert not several.refresh()
 
 
-def test_follow__an_array_of_the_web_by_the_heads_of_its_chunks(
+def test_follow__files_of_the_web_by_their_entity_tags(
     on_the_web: tuple[Any, FileServer], tmp_path: Path
 ) -> None:
-    array, server = on_the_web
+    _, server = on_the_web
     server.tagged = True
-    url = f"{server.url}/a.zarr"
+    for i in range(2):
+        np.save(tmp_path / "www" / f"{i}.npy", np.full((9, 2), float(i)))
+    urls = [f"{server.url}/{i}.npy" for i in range(2)]
+    view = CoresetTree.follow(urls, tmp_path / "view", **OPTIONS)
+    np.save(tmp_path / "www" / "1.npy", np.full((9, 2), 7.0))
+    assert view.refresh().read == (urls[1],)
 
-    def opening() -> Any:
-        store = zarr.storage.FsspecStore.from_url(url, read_only=True)
-        return zarr.open_array(store, mode="r")
 
-    view = CoresetTree.follow(opening, tmp_path / "view", **OPTIONS)
-    assert len(view.leaves) == 4
-    array[7] = -1.0
-    array.append(np.ones((5, 2)))
-    server.requests.clear()
-    assert view.refresh().read == ("block-1", "block-4")
-    asked = [request for request in server.requests if "/c/" in request]
-    assert sorted(one for one in asked if one.startswith("HEAD")) == [
-        f"HEAD /a.zarr/c/{i}/0" for i in range(5)
-    ]
-    assert {one.rpartition("/c/")[2] for one in asked if one.startswith("GET")} == {"1/0", "4/0"}
+def test_follow__an_array_of_the_user_by_what_its_file_system_lists(tmp_path: Path) -> None:
+    store = zarr.storage.FsspecStore.from_url("memory://followed")
+    group = zarr.open_group(store, mode="w")
+    X = group.create_array("X", shape=(20, 4), chunks=(5, 2), dtype="f8")
+    X[:] = np.arange(80.0).reshape(20, 4)
+    view = CoresetTree.follow(X, tmp_path / "view", **OPTIONS)
     assert not view.refresh().read
-    assert_alike(view, CoresetTree.follow(opening, tmp_path / "fresh", **OPTIONS))
-    # A server that fails does not look like a chunk that is gone.
-    version, server.failing = view.version, {"/c/2": 500}
-    with pytest.raises(StoreError, match=r"block-2: .*500"):
-        view.refresh()
-    assert view.version == version
-    server.failing = {}
-    (tmp_path / "www" / "a.zarr" / "c" / "2" / "0").unlink()
-    with pytest.raises(StoreError, match="missing_chunks"):
-        view.refresh()
+    X[7, 3] = -1.0
+    X.append(np.ones((5, 4)))
+    assert view.refresh().read == ("block-1", "block-4")
+    assert not view.refresh().read
+    assert_alike(view, CoresetTree.follow(X, tmp_path / "fresh", **OPTIONS))
+
+
+def test_follow__chunks_behind_links(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "rows", shape=(20, 2), chunks=(5, 2), dtype="f8")
+    array[:] = 1.0
+    (tmp_path / "rows" / "c").rename(tmp_path / "elsewhere")
+    (tmp_path / "rows" / "c").symlink_to(tmp_path / "elsewhere")
+    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **OPTIONS)
+    array[7] = 3.0
+    assert view.refresh().read == ("block-1",)
+    assert not view.refresh().read

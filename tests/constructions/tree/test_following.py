@@ -67,7 +67,7 @@ def test_refresh__of_an_array_written_anew_in_other_chunks(tmp_path: Path, chunk
     assert_alike(view, CoresetTree.follow(made, tmp_path / "fresh", **OPTIONS))
     made.resize((25, 2))
     if chunk == 5:
-        with pytest.raises(InvalidInputError, match=r"ends before row 25, .* below 15 of the 20 "):
+        with pytest.raises(InvalidInputError, match=r"shrunk: 15 of the 20 .*'block-5'"):
             view.refresh()
 
 
@@ -81,7 +81,7 @@ def test_refresh__of_a_folder_where_marks_of_its_writer_are_left(tmp_path: Path)
     pandas.DataFrame(rows(5), columns=["a", "b"]).to_parquet(folder / "1.parquet")
     assert view.refresh().added == ("1.parquet",)
     (folder / "1.parquet").unlink()
-    with pytest.raises(InvalidInputError, match=r"no file that .* follows, such as '1.parquet'"):
+    with pytest.raises(InvalidInputError, match=r"shrunk: 1 of the 1 leaves .*'1.parquet'"):
         view.refresh()
     assert view.refresh(allow_shrink=True).n_leaves == 0
 
@@ -91,7 +91,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     path = tmp_path / "view"
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (np.ones((5, 2)), {}, InvalidTypeError, "source is an ndarray"),
-        (tmp_path / "days", {}, InvalidInputError, "folder without Parquet files"),
+        (tmp_path / "days", {}, InvalidInputError, "no Parquet files"),
         ([f"{tmp_path}/days/2026-03-01.npy"] * 2, {}, InvalidInputError, "twice"),
     ]
     for value, options, error, message in cases:
