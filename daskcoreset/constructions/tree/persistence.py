@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from daskcoreset.core.validation import columns_error, shown
 from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
-from daskcoreset.storage.group import GroupContents, refuse_inconsistent
+from daskcoreset.storage.group import GroupContents
 
 
 def settings_values(settings: Settings) -> dict[str, Any]:
@@ -46,14 +46,10 @@ def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings
     ------
     InvalidInputError
         If the method is not that of the store, or cannot be made from what is written.
-    StoreError
-        If the settings are not consistent.
     """
-    with refuse_inconsistent(f"{path}: its settings are not consistent"):
-        names = [field.name for field in fields(Settings) if field.name != "reducer"]
-        values = {name: stored[name] for name in names}
-        made_with = {name: stored[name] for name in ("method", "parameters", "sampling")}
+    made_with = {name: stored[name] for name in ("method", "parameters", "sampling")}
     name, parameters, sampling = made_with.values()
+    values = {name: value for name, value in stored.items() if name not in made_with}
     given, n_clusters = method, values["n_clusters"] if isinstance(method, str) else None
     if method is None and name in CONSTRUCTIONS:
         with suppress(CoresetError, TypeError, ValueError, AttributeError):
@@ -241,17 +237,13 @@ def read_state(place: Place, name: str, kind: str) -> tuple[dict[str, Any], list
     Raises
     ------
     StoreError
-        It is missing, damaged, or not consistent.
+        It is missing or damaged.
     """
     contents = place.read_group(name, kind)
-    attributes: Mapping[str, Any] = contents.attributes
-    with refuse_inconsistent(f"{place.where(name)}: not consistent"):
-        state, lengths = attributes["state"], attributes["lengths"]
-        if not lengths:
-            return state, []
-        union = from_arrays(contents.arrays, attributes)
-        if sum(lengths) != len(union):
-            raise ValueError(f"{len(union)} rows instead of {sum(lengths)}")
-        stops = np.cumsum(lengths).tolist()
-        bounds = zip(lengths, stops, strict=True)
-        return state, [union.take(slice(stop - length, stop)) for length, stop in bounds]
+    attributes: Any = contents.attributes
+    lengths = attributes["lengths"]
+    if not lengths:
+        return attributes["state"], []
+    union = from_arrays(contents.arrays, attributes)
+    bounds = zip(lengths, np.cumsum(lengths).tolist(), strict=True)
+    return attributes["state"], [union.take(slice(stop - n, stop)) for n, stop in bounds]

@@ -33,7 +33,7 @@ from daskcoreset.core.deadline import pause
 from daskcoreset.errors import MissingPathError, OutOfTimeError, OvertakenError, StoreError
 from daskcoreset.storage import group
 from daskcoreset.storage.disk import DiskFolder, find_folder
-from daskcoreset.storage.group import GroupContents, refuse_inconsistent
+from daskcoreset.storage.group import GroupContents
 from daskcoreset.storage.locations import RefusedError
 from daskcoreset.storage.objects import ROOT, ObjectFolder
 
@@ -180,8 +180,7 @@ class Place:
         if stored is None:
             return None
         values: Any = _read_group({ROOT: stored.data}, self.name, self.kind).attributes
-        with refuse_inconsistent(f"{self.name}: its root is not consistent"):
-            return Root(**values, tag=stored.tag)
+        return Root(**values, tag=stored.tag)
 
     def root(self) -> Root:
         """Return the root."""

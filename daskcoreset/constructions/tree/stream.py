@@ -55,7 +55,6 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, Rows
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.storage.group import refuse_inconsistent
 from daskcoreset.storage.locations import Location
 
 _LAYOUT = ("coreset-stream", "states")
@@ -213,10 +212,8 @@ class StreamState:
         """Read the newest state of a place."""
         name = root.history[-1]
         values, parts = persistence.read_state(place, name, _STATE)
-        with refuse_inconsistent(f"{place.where(name)}: not consistent"):
-            counters = {name: values[name] for name in _COUNTERS}
-            schema = RowSchema.from_json(values["schema"])
-            state = cls(schema=schema, **counters, place=place, root=root)
+        values["schema"] = RowSchema.from_json(values["schema"])
+        state = cls(**values, place=place, root=root)
         n = len(state.levels)
         return replace(state, nodes=tuple((part,) for part in parts[:n]), waiting=tuple(parts[n:]))
 
