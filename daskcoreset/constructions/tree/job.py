@@ -99,8 +99,11 @@ class Settings:
         random_state: RandomState,
         on_invalid: Any,
         draw: Any,
+        known: Settings | None = None,
     ) -> Settings:
         """Check the options of `daskcoreset.CoresetTree.create`, and fill in defaults.
+
+        None means what is known, for a view that is there.
 
         Raises
         ------
@@ -111,6 +114,10 @@ class Settings:
             raise InvalidTypeError(
                 f"draw is {shown(draw)}", argument="draw", remedy="pass a MergeReduce"
             )
+        if known is not None:
+            size = known.size if size is None else size
+            n_clusters = known.n_clusters if n_clusters is None else n_clusters
+            random_state = known.seed if random_state is None else random_state
         reducer = resolve_reducer(default_method(method, n_clusters), draw.sampling, n_clusters)
         size = DEFAULT_SIZE if size is None else as_int("size", size, remedy="pass a larger int")
         inner_size = INNER_FACTOR * size if draw.inner_size is None else int(draw.inner_size)

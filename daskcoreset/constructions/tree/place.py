@@ -226,14 +226,6 @@ class Place:
                 self._pages |= zip(missing, [one.result() for one in found], strict=True)
         return [self._pages[name] for name in names]
 
-    def keep_page(self, name: str, values: Any) -> None:
-        """Keep what an object that is about to be written holds."""
-        self._pages[name] = values
-
-    def has_page(self, name: str, values: Any) -> bool:
-        """Whether an object is known to hold some values."""
-        return bool(self._pages.get(name) == values)
-
     def _page(self, name: str) -> Any:
         data = self._get(name).get(_PAGE, b"")
         if digest_of(data) != name.partition("-")[2]:
@@ -273,7 +265,7 @@ class Place:
         self._refuse_read_only()
         found = self.find()
         if (() if found is None else found.tokens) != base.tokens:
-            raise self._overtaken(base, found)
+            raise self._overtaken(base)
 
     def commit(self, base: Root, after: Root, objects: Objects) -> Root:
         """Write objects, and a root in place of the one that the change is based on.
@@ -330,7 +322,7 @@ class Place:
             if (() if now is None else now.tokens) == base.tokens:
                 continue  # it was not made, and may be made yet
             if now is None or now.version - base.version <= _N_TOKENS:
-                raise self._overtaken(base, now)
+                raise self._overtaken(base)
         raise UnansweredError(
             f"{self.name}: no answer came to the change, which was made as a whole or not at all",
             remedy="open it again and look",
@@ -343,14 +335,10 @@ class Place:
                 remedy="write to the URL of the object store itself, or to a local disk",
             )
 
-    def _overtaken(self, base: Root, now: Root | None) -> StoreError:
-        if now is None:
-            return MissingPathError(
-                f"{self.name}: what was there is gone", remedy="restore it from a copy"
-            )
+    def _overtaken(self, base: Root) -> OvertakenError:
         return OvertakenError(
-            f"{self.name}: another writer has changed it since it was opened (version "
-            f"{now.version} is there, this change is based on {base.version}); nothing was written",
+            f"{self.name}: another writer has changed it since it was opened at version "
+            f"{base.version}, or it is gone; nothing was written",
             remedy="open it again, a view by CoresetTree.follow, and repeat the change",
         )
 
@@ -378,15 +366,9 @@ class Place:
             )
 
 
-def place_at(
-    argument: str,
-    location: Any,
-    kind: str,
-    part: str,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Place:
+def place_at(argument: str, location: Any, kind: str, part: str, options: Any = None) -> Place:
     """Return the place of a path, a URL, or a Zarr store that wraps an object store."""
-    return Place(find_folder(argument, location, storage_options), kind, part)
+    return Place(find_folder(argument, location, options), kind, part)
 
 
 class Kept(Generic[T]):
@@ -409,14 +391,7 @@ class Kept(Generic[T]):
         """The state, after a look at the place if the last change was interrupted."""
         if self._unknown is not None:
             after: Any = self._unknown
-            try:
-                now = after.place.root() if after.root.version > 1 else after.place.find()
-            except StoreError as error:
-                raise StoreError(
-                    f"{after.place.name}: the last change was interrupted, and its result cannot "
-                    f"be read ({error}). It is complete or was not made",
-                    remedy="try again when the store can be read, or open the tree again",
-                ) from error
+            now = after.place.root() if after.root.version > 1 else after.place.find()
             if now is not None and after.root.tokens[0] in now.tokens:
                 self._last = replace(after, root=replace(after.root, tag=now.tag))
             self._unknown = None

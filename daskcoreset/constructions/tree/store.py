@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,9 +42,6 @@ from daskcoreset.storage.locations import Location
 
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
-
-# Times that a view is opened again if another process has brought it up to date meanwhile.
-_N_TURNS = 3
 
 _LAYOUT = ("coreset-tree", "objects")
 
@@ -328,49 +325,36 @@ class CoresetTree(Kept[Manifest]):
         """
         view = SourceView.of(source, y, sample_weight, keep)
         place = place_at("path", path, *_LAYOUT, storage_options)
-        for turn in range(_N_TURNS):
-            tree = cls._followed(
-                place, view, method, size, n_clusters, random_state, on_invalid, draw
-            )
-            try:
-                tree.refresh()
-                break
-            except OvertakenError:  # what the other one has read is there now
-                if turn + 1 == _N_TURNS:
-                    raise
+        ask = partial(Settings.of, method, size, n_clusters, random_state, on_invalid, draw)
+        tree = cls._followed(place, view, method, ask)
+        try:
+            tree.refresh()
+        except OvertakenError:  # what the other one has read is there now
+            tree = cls._followed(place, view, method, ask)
+            tree.refresh()
         if not len(tree):
             view.warn_of_no_match()
         return tree
 
     @classmethod
-    def _followed(  # noqa: PLR0917 - all of them are always given
-        cls,
-        place: Place,
-        view: SourceView,
-        method: Any,
-        size: Any,
-        n_clusters: Any,
-        random_state: Any,
-        *others: Any,
+    def _followed(
+        cls, place: Place, view: SourceView, method: Any, ask: Callable[..., Settings]
     ) -> CoresetTree:
         """Open a view, or begin one, which its first leaf makes."""
         if place.find() is None:
-            settings = Settings.of(method, size, n_clusters, random_state, *others)
+            settings = ask()
             view.refuse_inside(place.path, place.name)
             remedy = "CoresetTree.follow opens a view that is there, or choose another path"
             draft = place.draft(persistence.settings_values(settings), remedy)
             return cls(settings, Manifest(place, draft), view)
         settings, manifest = _opened(place, method)
-        size = settings.size if size is None else size
-        n_clusters = settings.n_clusters if n_clusters is None else n_clusters
-        seed = settings.seed if random_state is None else random_state
-        wanted = Settings.of(method, size, n_clusters, seed, *others)
-        for name, asked in wanted.values.items():
-            if asked != (there := settings.values[name]):
+        known = settings.values
+        for name, asked in ask(known=settings).values.items():
+            if asked != known[name]:
                 title = "random_state" if name == "seed" else name
                 raise InvalidInputError(
                     f"{title} is {asked!r}, but the view at {place.name} was created with "
-                    f"{there!r}",
+                    f"{known[name]!r}",
                     remedy="pass that value, or another path",
                 )
         return cls(settings, manifest, view)
@@ -611,6 +595,7 @@ class CoresetTree(Kept[Manifest]):
         before = self._now
         before.place.check(before.root)
         after, objects = before.followed_by(self._settings, changed, made)
+        self._used[after.main] = after.needed
         self._commit(after, after.main, after.keep, objects)
         return self._now
 
