@@ -22,7 +22,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_member, warn_user
 from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number, shown
+from daskcoreset.core.validation import as_int, check_flag, check_type, is_choice, is_number, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import Plan
@@ -317,12 +317,7 @@ def grow(
     """
     _check_arguments(y, None, progress)
     rule = AutoSize(n_clusters, epsilon, delta)
-    if not isinstance(draw, Draw):
-        raise InvalidTypeError(
-            f"draw is {shown(draw)}",
-            argument="draw",
-            remedy="pass a Draw, because grow draws samples",
-        )
+    check_type("draw", draw, Draw, "pass a Draw, because grow draws samples")
     if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
         raise InvalidInputError(
             'method "coverage" draws no samples',
@@ -508,10 +503,7 @@ def job_of(
     method = default_method(method, n_clusters)
     if isinstance(draw, MergeReduce):
         return _merged(method, size, seed, draw, n_clusters)
-    if not isinstance(draw, Draw):
-        raise InvalidTypeError(
-            f"draw is {shown(draw)}", argument="draw", remedy="pass a Draw or a MergeReduce"
-        )
+    check_type("draw", draw, Draw, "pass a Draw or a MergeReduce")
     if isinstance(method, Reducer):
         raise InvalidInputError(
             f"method {method.name!r} is a Reducer, which reduces rows in memory",

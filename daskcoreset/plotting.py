@@ -13,10 +13,10 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.optional import need_matplotlib
+from daskcoreset.core.messages import need_matplotlib
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import a_type, as_int, check_flag, shown
+from daskcoreset.core.validation import a_type, as_int, check_flag, check_type, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.metrics.costs import data_of
@@ -112,10 +112,7 @@ def plot_coreset(
     >>> plot_coreset(coreset, X, ax=Figure().add_subplot()).get_xlabel()
     'x0'
     """
-    if not isinstance(coreset, Coreset):
-        raise InvalidTypeError(
-            f"coreset is {shown(coreset)}", argument="coreset", remedy="pass a Coreset"
-        )
+    check_type("coreset", coreset, Coreset, "pass a Coreset")
     picture = _picture([coreset], X, sample_weight, bins, on_invalid, legend)
     ax = _axes_for(ax)
     _draw(ax, coreset, picture, style)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from daskcoreset.core.deadline import check_time, deadline
-from daskcoreset.core.optional import import_optional
+from daskcoreset.core.messages import import_optional
 from daskcoreset.errors import InvalidInputError
 
 

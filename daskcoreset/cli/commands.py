@@ -46,7 +46,7 @@ from daskcoreset.cli.trees import trees
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.optional import need_matplotlib
+from daskcoreset.core.messages import need_matplotlib
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.progress import show_progress

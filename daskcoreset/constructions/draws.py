@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag, is_int, shown
 from daskcoreset.errors import InvalidInputError
@@ -123,3 +124,21 @@ def _check(sampling: Any, normalize: Any, split_every: Any) -> None:
     check_choice("sampling", sampling, "systematic", "multinomial")
     check_flag("normalize", normalize)
     as_int("split_every", split_every, 2, "pass a larger int")
+
+
+def warn_complete(size: int, rows: int) -> None:
+    """Warn that all rows come back, because `size` is at least the number of rows."""
+    warn_user(
+        f"nothing was reduced: size={size} is not below the number of rows, {rows}. All rows come "
+        "back with their own weights. Pass a smaller size to reduce them."
+    )
+
+
+def warn_few(size: int, rows: int) -> None:
+    """Warn that fewer than `size` rows come back."""
+    warn_user(
+        f"size={size}, but the coreset has {rows} rows: all other rows have "
+        "a score of zero, or one too small to be drawn. Check "
+        "sample_weight and the scale of the columns. If a few rows have "
+        "nearly all of the cost, these are enough."
+    )

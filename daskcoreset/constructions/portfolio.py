@@ -12,10 +12,9 @@ import numpy as np
 from daskcoreset.constructions.job import Job
 from daskcoreset.core.block import Block, ReadBlock, labels_of
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
 from daskcoreset.core.messages import ignore_overflow, package_versions
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
-from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.portfolio import MAX_COLUMNS, DataSummary, Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import Engine, Reduction
 from daskcoreset.execution.steps import Request, Steps, names_of, run_together

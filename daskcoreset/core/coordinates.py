@@ -11,8 +11,8 @@ import numpy as np
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.points import same_bits
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import a_type
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import check_type
+from daskcoreset.errors import InvalidInputError
 
 CALENDAR = "cftime "
 """Begins the form of dates of the package cftime, before the name of their calendar."""
@@ -46,8 +46,7 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
     ...
     daskcoreset.errors.InvalidInputError: coordinates['lat'] has shape (2,) for 3 rows; pass one ...
     """
-    if not isinstance(coordinates, Mapping):
-        raise InvalidTypeError(f"coordinates is {a_type(coordinates)}", remedy="pass a mapping")
+    check_type("coordinates", coordinates, Mapping, "pass a mapping of names to arrays")
     checked = {}
     for name, values in coordinates.items():
         array = kept_values(np.asarray(values)).view()

@@ -15,13 +15,12 @@ from daskcoreset.core.coordinates import (
     same_coordinates,
     union_of_coordinates,
 )
-from daskcoreset.core.messages import about_argument, no_array
-from daskcoreset.core.optional import import_optional
+from daskcoreset.core.messages import about_argument, import_optional, no_array
 from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
-from daskcoreset.core.validation import a_type, is_int, shown, unused_name
+from daskcoreset.core.validation import a_type, check_type, is_int, shown, unused_name
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
@@ -54,11 +53,8 @@ def freeze(value: Any, name: str = "provenance") -> Any:
 
 def freeze_record(provenance: Any) -> Mapping[str, Any]:
     """Return a read-only copy of a provenance."""
-    frozen = freeze(provenance)
-    if not isinstance(frozen, Mapping):
-        raise InvalidTypeError(
-            f"provenance is {a_type(provenance)}", argument="provenance", remedy="pass a mapping"
-        )
+    check_type("provenance", provenance, Mapping, "pass a mapping")
+    frozen: Mapping[str, Any] = freeze(provenance)
     return frozen
 
 
@@ -316,12 +312,7 @@ class Coreset(WeightedPoints):
         """
         parts = (self, *others)
         for other in others:
-            if not isinstance(other, Coreset):
-                raise InvalidTypeError(
-                    f"others has {a_type(other)}",
-                    argument="others",
-                    remedy="pass coresets of other data",
-                )
+            check_type("others", other, Coreset, "pass coresets of other data")
         moves = [0] * len(parts)
         if offsets is not None:
             moves = np.array(offsets, dtype=object).ravel().tolist()

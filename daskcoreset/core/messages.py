@@ -1,7 +1,8 @@
-"""Errors that several files raise, the caller that a warning names, and package versions."""
+"""Errors that several files raise, the caller that a warning names, and other packages."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import sys
@@ -21,6 +22,7 @@ from daskcoreset.errors import (
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
+    MissingDependencyError,
     StoreError,
 )
 
@@ -177,19 +179,25 @@ def warn_user(message: str) -> None:
     warnings.warn(message, CoresetWarning, stacklevel=caller_level())
 
 
-def warn_complete(size: int, rows: int) -> None:
-    """Warn that all rows come back, because `size` is at least the number of rows."""
-    warn_user(
-        f"nothing was reduced: size={size} is not below the number of rows, {rows}. All rows come "
-        "back with their own weights. Pass a smaller size to reduce them."
-    )
+# --- packages that may be missing ---------------------------------------------------------
+
+_PLOTS = 'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
 
 
-def warn_few(size: int, rows: int) -> None:
-    """Warn that fewer than `size` rows come back."""
-    warn_user(
-        f"size={size}, but the coreset has {rows} rows: all other rows have "
-        "a score of zero, or one too small to be drawn. Check "
-        "sample_weight and the scale of the columns. If a few rows have "
-        "nearly all of the cost, these are enough."
-    )
+def import_optional(module: str, message: str) -> Any:
+    """Import a package that may be missing, or raise an error with this message."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(message) from error
+
+
+def need_matplotlib(module: str = "matplotlib") -> Any:
+    """Import matplotlib, or a module of it. Called before data are read for a picture."""
+    return import_optional(module, _PLOTS)
+
+
+def import_reader(module: str, extra: str, name: str) -> Any:
+    """Return the optional package that reads a file, which was passed as the argument `name`."""
+    install = f'install it with: pip install "daskcoreset[{extra}]".'
+    return import_optional(module, f"{name} needs the package {module}; {install}")

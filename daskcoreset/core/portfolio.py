@@ -4,20 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from daskcoreset.core.coreset import Coreset, freeze_record, thaw
-from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.tables import counted, short_seed, text_table
-from daskcoreset.core.validation import shown
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import check_type
+from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from daskcoreset.storage.locations import Location
 
 _HEADS = ("name", "method", "rows", "total weight", "reads by itself")
+
+
+# Above this a covariance matrix (8 MiB) is not gathered from the blocks.
+MAX_COLUMNS = 1024
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DataSummary:
+    r"""Moments of all rows, exact but for rounding.
+
+    Attributes
+    ----------
+    count : int
+        Rows of positive weight, without those that were dropped.
+    weight : float
+        Their total weight, W.
+    mean : ndarray of shape (d,), float64
+        Weighted means.
+    scatter : ndarray of shape (d, d) or (d + 1, d + 1), float64
+        :math:`\sum_i u_i (x_i - \mu)(x_i - \mu)^T`. With numbers as labels, y is the last column.
+    y_mean : float or None
+        Mean of the labels, where there is a number for every row.
+    columns : tuple of str or None
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> portfolio = daskcoreset.build_many(X, methods=["uniform"], sizes=500)
+    >>> bool(np.allclose(portfolio.moments.covariance, np.cov(X.T)))
+    True
+    """
+
+    count: int
+    weight: float
+    mean: FloatArray
+    scatter: FloatArray
+    y_mean: float | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the columns, as ``numpy.cov`` of rows of equal weight: (d, d)."""
+        d = len(self.mean)
+        # n - 1 for weights of one, whatever their unit is.
+        degrees = self.weight * (1.0 - 1.0 / self.count) if self.count > 1 else np.nan
+        return self.scatter[:d, :d] / degrees
+
+    def __repr__(self) -> str:
+        return f"DataSummary({self.count:,} rows, {len(self.mean):,} columns)"
+
+    def equals(self, other: object) -> bool:
+        """Return whether all is the same, bit for bit."""
+        return isinstance(other, DataSummary) and all(
+            np.array_equal(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)
+        )
+
+    def check(self) -> None:
+        """Raise `InvalidInputError` if the arrays do not fit together."""
+        d = len(self.mean)
+        wide = d + (self.y_mean is not None)
+        n_names = d if self.columns is None else len(self.columns)
+        if (self.mean.shape, self.scatter.shape, n_names) != ((d,), (wide, wide), d):
+            raise InvalidInputError("arrays of a summary have other shapes")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,22 +125,12 @@ class Portfolio(Mapping[str, Coreset]):
     moments: DataSummary | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.members, Mapping):
-            raise InvalidTypeError(
-                f"members is {shown(self.members)}", remedy="pass a mapping of names to coresets"
-            )
+        check_type("members", self.members, Mapping, "pass a mapping of names to coresets")
         if not self.members:
             raise InvalidInputError("members is empty", remedy="pass at least one coreset")
         for name, member in self.members.items():
-            check_member_name(name)
-            if not isinstance(member, Coreset):
-                raise InvalidTypeError(
-                    f"member {name!r} is {shown(member)}", remedy="pass a Coreset"
-                )
-        if not isinstance(self.moments, (DataSummary, type(None))):
-            raise InvalidTypeError(
-                f"moments is {shown(self.moments)}", remedy="pass a DataSummary or None"
-            )
+            check_type(f"member {check_member_name(name)!r}", member, Coreset, "pass a Coreset")
+        check_type("moments", self.moments, (DataSummary, NoneType), "pass a DataSummary or None")
         widths = {member.n_features for member in self.members.values()}
         widths |= set() if self.moments is None else {len(self.moments.mean)}
         if len(widths) > 1:
@@ -243,13 +300,12 @@ def check_member_name(name: Any) -> str:
     >>> check_member_name("svm")
     'svm'
     """
-    if not isinstance(name, str):
-        raise InvalidTypeError(f"a member is named {shown(name)}", remedy="pass text as names")
+    check_type("the name of a member", name, str, "pass text as names")
     if not name:
         raise InvalidInputError(
             "a member has an empty name", remedy="pass text of at least one character"
         )
-    return name
+    return str(name)
 
 
 def _same(first: Any, second: Any) -> bool:

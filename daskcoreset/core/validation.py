@@ -79,6 +79,20 @@ def shown(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def check_type(name: str, value: Any, kinds: Any, remedy: str) -> None:
+    """Check that a value is an instance of a type, or of one of several.
+
+    Examples
+    --------
+    >>> check_type("draw", 3, str, "pass text")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidTypeError: draw is 3; pass text.
+    """
+    if not isinstance(value, kinds):
+        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy=remedy)
+
+
 def columns_error(
     found: Sequence[str], expected: Sequence[str], owner: str, *, selects: bool = False
 ) -> InvalidInputError:
@@ -300,7 +314,4 @@ def check_flag(name: str, value: Any) -> None:
     ...
     daskcoreset.errors.InvalidTypeError: compute is 'no'; pass True or False.
     """
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidTypeError(
-            f"{name} is {shown(value)}", argument=name, remedy="pass True or False"
-        )
+    check_type(name, value, (bool, np.bool_), "pass True or False")

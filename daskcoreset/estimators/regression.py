@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import build_many
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
 from daskcoreset.core.invalid import find_inexact, refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import flat_directions, one_thread, ridge_coefficients, scatter_root
 from daskcoreset.core.points import deduplicate
+from daskcoreset.core.portfolio import MAX_COLUMNS, DataSummary
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
-from daskcoreset.core.optional import import_reader
+from daskcoreset.core.messages import import_reader
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.arrays import RowArray

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.optional import import_reader
+from daskcoreset.core.messages import import_reader
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.inputs.arrays import Group, RowArray, near, stacked

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.optional import import_reader
+from daskcoreset.core.messages import import_reader
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray

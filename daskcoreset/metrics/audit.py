@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import as_float, as_int, check_flag
+from daskcoreset.core.validation import as_float, as_int, check_flag, check_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import check_usable, data_of
@@ -494,16 +495,8 @@ def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -
 
 
 def _check_kinds(coreset: Any, objective: Any) -> None:
-    if not isinstance(coreset, Coreset):
-        raise InvalidTypeError(
-            f"coreset is {coreset!r}", argument="coreset", remedy="pass Coreset objects only"
-        )
-    if objective is not None and not isinstance(objective, Objective):
-        raise InvalidTypeError(
-            f"objective is {objective!r}",
-            argument="objective",
-            remedy="pass Objective objects only",
-        )
+    check_type("coreset", coreset, Coreset, "pass Coreset objects only")
+    check_type("objective", objective, (Objective, NoneType), "pass Objective objects only")
 
 
 def _weighed(blocks: RowBlocks, coreset: Coreset) -> RowBlocks:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.coordinates import CALENDAR, form_of
-from daskcoreset.core.optional import import_optional
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
 
 # The smallest step of cftime, of which int64 can count 292,000 years.

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.points import from_arrays, to_arrays
-from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.portfolio import DataSummary, Portfolio
 from daskcoreset.storage.coordinates import loaded_values, stored_values
 from daskcoreset.storage.group import GroupContents, read_group, refuse_inconsistent, write_group
 from daskcoreset.storage.locations import Location, location_name

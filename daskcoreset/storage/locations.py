@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from daskcoreset.core.optional import import_optional
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.validation import a_type, check_options
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.constructions.draws import warn_complete, warn_few
 from daskcoreset.constructions.job import Job
 from daskcoreset.constructions.sampling.block_steps import (
     ProposeCandidates,
@@ -19,7 +20,7 @@ from daskcoreset.constructions.sampling.block_steps import (
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
 from daskcoreset.constructions.sampling.messages import DrawRequest
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.messages import package_versions, warn_complete, warn_few, warn_user
+from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.draws import MergeReduce
+from daskcoreset.constructions.draws import MergeReduce, warn_complete, warn_few
 from daskcoreset.constructions.job import Job
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
@@ -18,7 +18,6 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import csr_rows, one_thread
-from daskcoreset.core.messages import warn_complete, warn_few
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray

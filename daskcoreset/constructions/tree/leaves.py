@@ -16,7 +16,7 @@ from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, level_of, shape_of
-from daskcoreset.core.optional import import_optional
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.tables import text_table
