@@ -153,10 +153,9 @@ class Reading:
         missing = [name for name, key in keys.items() if key is None and name in known]
         if columns is None and not missing:
             return rows, keys
-        features, arrays = member_names(rows)
-        if columns is not None and {*columns} <= {*features}:
+        there = {*member_names(rows)}
+        if columns is not None and {*columns} <= there:
             rows = self.open(source, list(columns))
-        there = {*features, *arrays}
         return rows, {**keys, **{name: known[name] for name in missing if known[name] in there}}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.errors import InvalidInputError
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
@@ -91,9 +91,6 @@ class RowArray(ABC):
             return self[0:1][:0]
         if self.in_memory:
             groups = [rows]
-        elif self.pieces is not None:
-            owner = np.searchsorted(np.cumsum(self.pieces), rows, side="right")
-            groups = np.split(rows, np.flatnonzero(np.diff(owner)) + 1)
         else:
             chunk = self.granularity if self.granularity > 1 else None
             groups = near(rows, self.row_bytes, chunk)
@@ -230,48 +227,34 @@ class RowRange(RowArray):
 
 
 class MemoryRows(RowArray):
-    """Rows of an ndarray. Slices are views."""
+    """Rows of an ndarray, whose slices are views, or of a CSR array."""
 
     in_memory = True
 
-    def __init__(self, array: AnyArray) -> None:
-        self.array = array
+    def __init__(self, array: Any) -> None:
+        self.array, self.sparse = array, hasattr(array, "tocsr")
         self.shape, self.dtype = array.shape, array.dtype
-
-    def __getitem__(self, rows: slice) -> AnyArray:
-        return self.array[rows]
-
-    def cut(self, start: int, stop: int) -> RowArray:
-        """Return a view."""
-        return MemoryRows(self.array[start:stop])
-
-
-class SparseRows(RowArray):
-    """Rows of a SciPy sparse matrix. Slices are views of CSR arrays."""
-
-    in_memory = sparse = True
-
-    def __init__(self, matrix: Any) -> None:
-        self.csr = matrix.tocsr()  # itself, where it is CSR already
-        self.shape, self.dtype = self.csr.shape, self.csr.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of the numbers that are stored."""
-        return int(self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes)
+        array = self.array
+        parts = (array.data, array.indices, array.indptr) if self.sparse else (array,)
+        return sum(int(part.nbytes) for part in parts)
 
     def __getitem__(self, rows: slice) -> Any:
-        import scipy.sparse as sp
-
-        csr = self.csr
-        starts = csr.indptr[rows.start : rows.stop + 1]
-        stored = slice(int(starts[0]), int(starts[-1]))
-        parts = csr.data[stored], csr.indices[stored], starts - starts[0]
-        return sp.csr_array(parts, shape=(len(starts) - 1, csr.shape[1]))
+        return self.array[rows]
 
     def cut(self, start: int, stop: int) -> RowArray:
-        """Return a view."""
-        return SparseRows(self[start:stop])
+        """Return a part."""
+        return MemoryRows(self.array[start:stop])
+
+
+def sparse_rows(matrix: Any) -> MemoryRows:
+    """Return the rows of a SciPy sparse matrix of any form."""
+    import scipy.sparse as sp
+
+    return MemoryRows(sp.csr_array(matrix))
 
 
 class JoinedRows(RowArray):

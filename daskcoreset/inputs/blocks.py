@@ -395,13 +395,7 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str
             aligned[name] = array
             continue
         if np.isnan(array.shape[0]):
-            raise InvalidInputError(
-                f"{name} has unknown chunk sizes but X has known ones, so their rows cannot be "
-                "paired",
-                argument=name,
-                remedy=f"call {name}.compute_chunk_sizes() first, or of a Dask DataFrame or "
-                f"Series {name}.to_dask_array(lengths=True)",
-            )
+            raise _unknown(name, f"{name} has unknown chunk sizes but X has known ones")
         chunks = (sizes, *((length,) for length in array.shape[1:]))
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
         aligned[name] = array.rechunk(chunks, method="tasks")
@@ -410,21 +404,23 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str
 
 def _check_unknown(parts: dict[str, Any], chunks: int | Literal["auto"]) -> None:
     """Check that nothing needs the number of rows in each block of X."""
-    remedy = (
-        "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
-    )
     if chunks != "auto":
-        raise InvalidInputError(
-            f"chunks={chunks}, but X has unknown chunk sizes",
-            argument="chunks",
-            remedy=f'{remedy}, or pass chunks="auto"',
-        )
+        raise _unknown("X", f"chunks={chunks}, but X has unknown chunk sizes")
     n_blocks = parts["X"].numblocks[0]
     for name, array in parts.items():
         if isinstance(array, RowArray) or array.numblocks[0] != n_blocks:
-            raise InvalidInputError(
+            raise _unknown(
+                "X",
                 f"X has {counted(n_blocks, 'block')} of unknown chunk sizes, which cannot be "
                 f"paired with the rows of {name}",
-                argument="X",
-                remedy=f"{remedy}, or pass {name} as a Dask collection with the same partitions",
             )
+
+
+def _unknown(name: str, problem: str) -> InvalidInputError:
+    """Return the error of an array whose rows must be counted first."""
+    return InvalidInputError(
+        problem,
+        argument=name,
+        remedy=f"call {name}.compute_chunk_sizes() first, or {name}.to_dask_array(lengths=True) on "
+        "a Dask DataFrame or Series",
+    )

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.errors import InvalidInputError, StoreError
-from daskcoreset.inputs.arrays import Group, MemoryRows, RowArray, SparseRows
+from daskcoreset.inputs.arrays import Group, MemoryRows, RowArray, sparse_rows
 from daskcoreset.inputs.filesystems import Layout, Place, check_seen, read_clearly
 from daskcoreset.inputs.options import ReadOptions
 
@@ -39,7 +39,7 @@ def open_numpy(place: Place, name: str, stack: ExitStack, _options: ReadOptions)
         return NpzGroup(loaded, place.name)
     import scipy.sparse as sp
 
-    return SparseRows(sp.load_npz(place.path if place.is_local else place.open()))
+    return sparse_rows(sp.load_npz(place.path if place.is_local else place.open()))
 
 
 class NpzGroup(Group):
@@ -63,7 +63,7 @@ class NpzGroup(Group):
             import scipy.sparse as sp
 
             data, indices, indptr, shape = map(self._read, _CSR)
-            return SparseRows(sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
+            return MemoryRows(sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
         return MemoryRows(self._read(name))
 
     def _read(self, name: str) -> AnyArray:

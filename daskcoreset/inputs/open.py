@@ -6,10 +6,9 @@ Paths, groups and frames end here. Nothing is read but names, shapes and dtypes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +17,15 @@ from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, MissingChunks
-from daskcoreset.core.validation import a_type, shown as briefly, without_mask
+from daskcoreset.core.validation import a_type, without_mask
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.inputs.arrays import (
     Group,
     JoinedRows,
     MemoryRows,
     RowArray,
-    SparseRows,
     is_sparse,
+    sparse_rows,
 )
 from daskcoreset.inputs.dataframes import (
     FrameRows,
@@ -76,14 +75,6 @@ _FORMATS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys((".npy", ".npz"), (open_numpy, "an array of numbers")),
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), (open_hdf5, "an HDF5 file")),
     **dict.fromkeys(SUFFIXES, (open_parquet, "a Parquet file")),
-}
-
-# What the library keeps in a Zarr group, and what loads a coreset of it, by the kind it is of.
-_OWN_STORES = {
-    "coreset": ("a stored coreset", "Coreset.from_zarr"),
-    "portfolio": ("a stored portfolio", "Portfolio.from_zarr, take a member"),
-    "coreset-tree": ("a stored tree", "CoresetTree.open, take its coreset()"),
-    "coreset-stream": ("a stored stream", "CoresetStream.load, take its coreset()"),
 }
 
 
@@ -244,15 +235,14 @@ def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
     found = place.matches() if is_glob(location) else [place]
     if is_glob(location) and any(file.suffix in SUFFIXES for file in found):
         check_no_table(place)
-    if not found:
+    if not found or (place.is_local and not found[0].exists):
+        what = "matches no file" if is_glob(location) else "names no file or folder"
         raise MissingPathError(
-            f"{name} matches no file: {place.name!r}", argument=name, remedy="check the pattern"
-        )
-    if place.is_local and not found[0].exists:
-        raise MissingPathError(
-            f"{name} names no file or folder: {place.path!r}",
+            f"{name} {what}: {place.name!r}",
             argument=name,
-            remedy="check the path",
+            remedy="check the path"
+            if name == "X"
+            else "check the path, or pass the array: X has no columns or arrays by name",
         )
     return found
 
@@ -283,15 +273,14 @@ def is_web_store(place: Place) -> bool:
 # --- arrays of a container ------------------------------------------------------------------
 
 
-def member_names(X: Any) -> tuple[list[str], list[str]]:
-    """Return the features of a stored table, and the arrays of a group. None for anything else."""
+def member_names(X: Any) -> list[str]:
+    """Return the features of a stored table, or the arrays of a group. None for anything else."""
     path, options = ReadOptions.of(X)
     with ExitStack() as stack:
         found = open_container(path, "X", stack, options)
-        return (
-            list(as_frame(found.table).columns) if isinstance(found, ParquetFiles) else [],
-            found.names() if isinstance(found, Group) else [],
-        )
+        if isinstance(found, ParquetFiles):
+            return list(as_frame(found.table).columns)
+        return found.names() if isinstance(found, Group) else []
 
 
 def _parts_of(
@@ -351,33 +340,25 @@ def _only_column(part: Any) -> Any:
 
 def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
     for name, key in keys.items():
-        if key not in names:
+        if names.count(key) != 1:
             raise InvalidInputError(
                 f"{name} is {clean_url(key)!r}, but {members} {names}",
                 argument=name,
-                remedy="name one of these",
-            )
-        if names.count(key) > 1:
-            raise InvalidInputError(
-                f"{name} is {key!r}, and X has {names.count(key)} columns of this name",
-                argument=name,
-                remedy="rename them",
+                remedy="name one of these, which is there once",
             )
 
 
 def _refuse_own_store(group: Group) -> None:
     """Refuse what the library itself stored, whose rows have weights already."""
     header = group.attrs.get(HEADER)
-    if header is None:
-        return
-    kind = header.get("kind") if isinstance(header, dict) else None
-    what, load = _OWN_STORES.get(str(kind), _OWN_STORES["coreset"])
-    raise InvalidInputError(
-        f"X is {what}, whose rows already have weights",
-        argument="X",
-        remedy=f"load it with {load} and pass its points, labels and, as sample_weight, its "
-        "weights",
-    )
+    if header is not None:
+        kind = str(header["kind"]) if isinstance(header, dict) and "kind" in header else "coreset"
+        raise InvalidInputError(
+            f"X is a stored {kind.removeprefix('coreset-')}, whose rows already have weights",
+            argument="X",
+            remedy="open it with Coreset.from_zarr, Portfolio.from_zarr, CoresetTree.open or "
+            "CoresetStream.load, and pass its coreset, or points, labels and weights",
+        )
 
 
 def _select_array(group: Group, name: str, names: Sequence[str]) -> RowArray:
@@ -401,28 +382,11 @@ def _open_vector(part: Any, name: str, stack: ExitStack, options: ReadOptions) -
     """Open labels or weights that are not in the container of X."""
     if isinstance(part, (list, tuple)) and any(isinstance(one, str) for one in part):
         return _as_rows(part, name, options.missing_chunks)  # labels, and no paths
-    is_name = isinstance(part, str) and "://" not in part and not is_glob(part)
-    if is_name and not _exists(part):
-        check_slashes(name, part)
-        raise MissingPathError(
-            f"{name} is {briefly(part)}, which is not a file, and X has no "
-            "columns or arrays by name",
-            argument=name,
-            remedy="pass the array",
-        )
     opened = open_container(part, name, stack, options)
     if isinstance(opened, Files):
         vectors = [_vector(one, name) for one in opened.opened]
         return JoinedRows.of(vectors, opened.names, name)
     return _vector(opened, name)
-
-
-def _exists(path: str) -> bool:
-    """Whether a text is the path of something: no label and no name of a column is."""
-    try:
-        return Path(path).expanduser().exists()
-    except (OSError, RuntimeError):  # longer than any name; no such user
-        return False
 
 
 def _vector(opened: Any, name: str) -> Any:
@@ -487,7 +451,7 @@ def _in_memory(part: Any, name: str) -> RowArray:
     if hasattr(part, "iloc"):
         return FrameRows.of(part)
     if hasattr(part, "tocsr"):
-        return SparseRows(part)
+        return sparse_rows(part)
     if isinstance(part, np.memmap):
         return memmap_source(part)
     # An array in memory may have a dtype that is not NumPy's: those of pandas, PyTorch.
@@ -496,18 +460,13 @@ def _in_memory(part: Any, name: str) -> RowArray:
         return MemoryRows(_as_array(part, name))
     if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
         return StoredRows(part)
-    remedy = (
-        "pass an array of NumPy, Dask, Zarr, HDF5 or xarray, a data frame of pandas, polars or "
-        "Dask, a table of pyarrow, a sparse matrix of SciPy, or the path of a file or store"
+    raise InvalidTypeError(
+        f"{name} is {a_type(part)}",
+        argument=name,
+        remedy="pass an array of NumPy, Dask, Zarr, HDF5 or xarray, a data frame of pandas, polars "
+        "or Dask, a table of pyarrow, a sparse matrix of SciPy, or the path of a file or store; "
+        "pass the coreset() of a tree or stream, and batches one by one to stream.partial_fit",
     )
-    if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
-        remedy = f"pass {name}.coreset()"
-    elif isinstance(part, Iterator):
-        remedy = (
-            "feed batches that come one after another to a CoresetStream, by "
-            "stream.partial_fit(batch), or pass an array"
-        )
-    raise InvalidTypeError(f"{name} is {a_type(part)}", argument=name, remedy=remedy)
 
 
 def _as_array(part: Any, name: str) -> AnyArray:
@@ -537,8 +496,7 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
             f"X has the dimensions {dims}, and it is unknown which of them are rows",
             argument="X",
             remedy=f"pass open_rows(X, sample_dims={dims[:-1]}), with which the cells of the other "
-            f"dimensions are columns, or pass rows, X.stack(row={list(dims[:-1])})"
-            f".transpose('row', ...)",
+            f"dimensions are columns",
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):

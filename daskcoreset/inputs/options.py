@@ -59,21 +59,19 @@ def _checked_names(argument: str, names: Any) -> tuple[Any, ...] | None:
     """Return the names of columns or dimensions as a tuple."""
     if names is None:
         return None
-    listed = (names,) if isinstance(names, str) and argument != "columns" else names
-    is_list = isinstance(listed, Sequence) and not isinstance(listed, str)
-    if not is_list or not all(isinstance(name, Hashable) for name in listed):
+    listed = (names,) if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(isinstance(name, Hashable) for name in listed):
         raise InvalidTypeError(
             f"{argument} is {shown(names)}",
             argument=argument,
             remedy="pass names, such as ['a', 'b']",
         )
     if len(set(listed)) != len(listed) or (argument == "columns" and not listed):
+        what = "at least one column" if argument == "columns" else "each dimension once"
         raise InvalidInputError(
             f"{argument} is {list(listed)}",
             argument=argument,
-            remedy="name at least one column, and none of them twice"
-            if argument == "columns"
-            else "name each dimension once",
+            remedy=f"name {what}, and none of them twice",
         )
     return tuple(listed)
 
@@ -105,11 +103,10 @@ class Rows:
     options: ReadOptions
 
     def __repr__(self) -> str:
-        told = {one.name: getattr(self.options, one.name) for one in fields(ReadOptions)}
         asked = [
-            f"{name}={value!r}"
-            for name, value in told.items()
-            if value != getattr(DEFAULTS, name) and name != "storage_options"
+            f"{one.name}={getattr(self.options, one.name)!r}"
+            for one in fields(ReadOptions)
+            if one.repr and getattr(self.options, one.name) != one.default
         ]
         is_path = isinstance(self.source, (str, os.PathLike))
         what = shown(self.source) if is_path else a_type(self.source)
@@ -172,12 +169,6 @@ def open_rows(
     options = ReadOptions(
         storage_options, columns, missing_chunks, sample_dims, feature_dims, unit_length
     )
-    if isinstance(source, Rows):
-        raise InvalidTypeError(
-            "source is Rows already",
-            argument="source",
-            remedy="pass all options to one call of open_rows",
-        )
     return Rows(source, options)
 
 
