@@ -238,8 +238,7 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     out, center = np.empty(points.shape[0]), np.ascontiguousarray(center, np.float64)
     if center.shape != points.shape[1:]:  # the loop does not look
         raise ValueError(f"center has the shape {center.shape}, and rows {points.shape[1:]}")
-    for rows, tile in row_tiles(points):
-        loops.squared_distances(tile, center, out[rows])
+    loops.squared_distances(read_only(np.ascontiguousarray(points)), center, out)
     return out
 
 

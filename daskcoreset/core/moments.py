@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.linalg import dense, product, row_sums, row_tiles, squared_distances
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.linalg import dense, product, read_only, row_sums, squared_distances
+from daskcoreset.core.typing import FloatArray, Points
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -74,28 +74,18 @@ def moments_of(points: Points, weights: FloatArray) -> Moments:
     """
     if not isinstance(points, np.ndarray):
         return _sparse_moments(points, weights)
-    nothing = np.zeros(points.shape[1])
-    whole = Moments(0, 0.0, nothing, nothing)
-    for rows, tile in row_tiles(points):
-        whole = merge_moments(whole, _tile_moments(tile, weights[rows]))
-    return whole
-
-
-def _tile_moments(tile: AnyArray, weights: FloatArray) -> Moments:
-    """Moments by gaps from the heaviest row: an offset costs no digits, nor do light rows far away.
-
-    Columns whose values are all the same have exactly zero.
-    """
     from daskcoreset.core import loops_numba as loops
 
-    weight = float(weights.sum())
-    center = tile[weights.argmax()].astype(np.float64)
-    gaps, squares = np.zeros(len(center)), np.zeros(len(center))
+    n, d = points.shape
+    weight, gaps, squares = float(weights.sum()), np.zeros(d), np.zeros(d)
     if weight == 0.0:
-        return Moments(len(tile), 0.0, gaps, squares)
-    loops.add_gaps(tile, weights, center, gaps, squares)
+        return Moments(n, 0.0, gaps, squares)
+    # Gaps from the heaviest row: an offset costs no digits, nor do light rows far away. Columns
+    # whose values are all the same have exactly zero.
+    center = points[weights.argmax()].astype(np.float64)
+    loops.add_gaps(read_only(np.ascontiguousarray(points)), weights, center, gaps, squares)
     moved = gaps / weight
-    return Moments(len(tile), weight, center + moved, np.maximum(squares - gaps * moved, 0.0))
+    return Moments(n, weight, center + moved, np.maximum(squares - gaps * moved, 0.0))
 
 
 def merged_mean(

@@ -64,7 +64,7 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     order = np.concatenate([np.flatnonzero(is_certain), others]).view(np.uint64)
     stops, totals, value = np.full(n + 1, n), np.full(n + 1, mass[others].sum()), np.empty(n)
     if len(others):
-        start, room = n - len(others), (np.zeros(d) for _ in range(3))
+        start, room = n - len(others), (np.zeros(d) for _ in range(2))
         loops.bisect(rows, mass, order, start, stops, totals, value, *room)
     return order.view(np.int64)
 

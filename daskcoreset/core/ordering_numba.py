@@ -12,12 +12,11 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 # no error, and is a tenth of the time.
 _ONE_DRAW = 1.3
 
-# Rows of a range whose spread is looked at. Of fewer than twice as many it is all of them.
-_SAMPLE = 64
+# Rows of a range whose spread is looked at, at most. Of fewer it is all of them.
+_SAMPLE = 128
 
 # Draws of a range up to which it is cut between draws. With more, a cut at the mean is as good.
 _FEW_DRAWS = 64.0
-
 
 # Variance up to which rows are equal: squares of it vanish.
 _LEAST_SPREAD = 1e-280
@@ -34,9 +33,10 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
     value: FloatArray,
     mean: FloatArray,
     axis: FloatArray,
-    last: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
     """Bring the rows from `start` on into their order, depth first.
+
+    Functions such as `max` are not called: each takes numba a twentieth of a second to compile.
 
     Parameters
     ----------
@@ -50,20 +50,20 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
         Room for a stack of ranges: where they end, and the mass in them. The first is given.
     value : ndarray of shape (n,), float64
         Room for the places of rows along an axis.
-    mean, axis, last : ndarray of shape (d,), float64
-        Room for a center, an axis, and the row that was placed last.
+    mean, axis : ndarray of shape (d,), float64
+        Room for a center and an axis.
     """
     d = points.shape[1]
-    top, placed = 0, 0.0
+    top, placed, last = 0, 0.0, order[start]
     while top >= 0:
         stop, total, first = stops[top], totals[top], order[start]
         # The column of the largest variance.
-        step = max(1, (stop - start) // _SAMPLE)
+        step, weight = 1 + (stop - start) // _SAMPLE, 0.0
         widest, most = -1, _LEAST_SPREAD
         while total > _ONE_DRAW:
             weight = 0.0
             for j in range(d):
-                axis[j] = mean[j] = 0.0
+                mean[j] = axis[j] = 0.0
             for i in range(start, stop, step):
                 row = order[i]
                 u = mass[row]
@@ -73,50 +73,40 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
                     mean[j] += u * gap
                     axis[j] += u * gap * gap
             for j in range(d):
-                mean[j] /= weight
-                square = axis[j] / weight
-                variance = square - mean[j] * mean[j]
+                gap, square = mean[j] / weight, axis[j] / weight
+                mean[j], axis[j] = points[first, j] + gap, 0.0
+                variance = square - gap * gap
                 if variance > most and variance > 1e-12 * square:  # more than rounding
                     widest, most = j, variance
             if widest >= 0 or step == 1:
                 break
             step = 1
         if widest < 0:  # one draw, or equal rows
-            for j in range(d):
-                last[j] = points[first, j]
-            start = stop
+            start, last = stop, first
             placed += total
             top -= 1
             continue
-        # The covariances of all columns with this one.
-        for j in range(d):
-            mean[j] += points[first, j]
-            axis[j] = 0.0
+        # The covariances of all columns with this one, as shares of its variance: none is above it.
         for i in range(start, stop, step):
             row = order[i]
-            along = mass[row] / weight * (points[row, widest] - mean[widest])
+            along = mass[row] / weight * ((points[row, widest] - mean[widest]) / most)
             for j in range(d):
                 axis[j] += along * (points[row, j] - mean[j])
-        # Turned so that the half nearer to the last row comes first. No product overflows.
-        largest = toward = 0.0
+        # The half that is nearer to the last row comes first.
+        toward, sign = 0.0, 1.0
         for j in range(d):
-            largest = max(largest, abs(axis[j]))
-        scale = 1.0 / largest
-        for j in range(d):
-            axis[j] *= scale
-            toward += axis[j] * (last[j] - mean[j])
+            toward += axis[j] * (points[last, j] - mean[j])
         if toward > 0.0:
-            for j in range(d):
-                axis[j] = -axis[j]
+            sign = -1.0
         for i in range(start, stop):
             row = order[i]
             product = 0.0
             for j in range(d):
                 product += (points[row, j] - mean[j]) * axis[j]
-            value[i] = product
+            value[i] = sign * product
         # Rows are parted at a pivot, first at the mean, until the cut is found.
-        target = -1.0
-        low, high, before, pivot, with_equal = start, stop, 0.0, 0.0, False
+        target, with_equal = -1.0, False
+        low, high, before, pivot = start, stop, 0.0, 0.0
         while True:
             cut, left = low, before
             for i in range(low, high):
@@ -128,10 +118,8 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
                 cut += is_near
             if target < 0.0:  # the cut is there, or at the nearest whole draw
                 target = int(placed + left + 0.5) - placed
-                is_between = WHOLE_UNIT < target < total - WHOLE_UNIT
-                if start < cut < stop and (total > _FEW_DRAWS or not is_between):
+                if total > _FEW_DRAWS or not WHOLE_UNIT < target < total - WHOLE_UNIT:
                     break
-                target = max(0.0, min(target, total - WHOLE_UNIT))
             if left > target and with_equal:
                 # Equal rows stay together, on the side that is nearer to a whole draw.
                 if cut == stop or (low > start and target - before < left - target):
@@ -143,7 +131,7 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
                 low, before = cut, left
             with_equal = left <= target and not with_equal
             if not with_equal:
-                pivot = value[low + int(0.618 * (high - low))]
+                pivot = value[low + (5 * (high - low) >> 3)]
         if not start < cut < stop:  # nothing but rounding
             cut, left = start + 1, mass[order[start]]
         stops[top], totals[top] = stop, total - left

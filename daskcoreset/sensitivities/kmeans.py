@@ -25,7 +25,6 @@ from daskcoreset.solvers.kmeans import (
     concatenate_clusters,
     costs_of,
     merge_clusters,
-    own_distances,
     plus_plus,
     seed_cells,
 )
@@ -120,7 +119,8 @@ def _seeds_in_rounds(
     if not weights.any():
         return labels, np.empty((0, points.shape[1])), distances
     seeds = [dense_rows(points[draw_with_replacement(weights, 1, rng, room=distances)])]
-    own_distances(points, labels, seeds[0].astype(np.float64), out=distances)
+    distances.fill(np.inf)
+    approach(points, seeds[0], 0, labels, distances)
     count = max(_MIN_CENTERS_OF_ROUND, math.ceil(_CENTERS_OF_ROUND * n_clusters))
     costs = costs_of(weights, distances)
     n_seeds = 1

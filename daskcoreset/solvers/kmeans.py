@@ -181,20 +181,40 @@ def approach(
         loops.nearest_center(tile, centers, first, room, labels[rows], distances[rows])
 
 
-def own_distances(
-    points: Points, labels: IndexArray, centers: FloatArray, out: FloatArray | None = None
-) -> FloatArray:
-    """Squared distances of rows to the centers that `labels` give them, in `out` if there is one.
+class CellGaps(NamedTuple):
+    """Weights and weighted gaps to the center, by cell, and squared distances by row."""
+
+    mass: FloatArray
+    shift: FloatArray
+    distances: FloatArray
+
+    def moved(self, centers: FloatArray) -> FloatArray:
+        """Return means of cells. Centers of cells without weight stay."""
+        used = self.mass > 0.0
+        means = np.array(centers, dtype=np.float64)
+        means[used] += self.shift[used] / self.mass[used, np.newaxis]
+        return means
+
+
+def cell_gaps(
+    points: Points,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    out: FloatArray | None = None,
+) -> CellGaps:
+    """Gaps between rows and the centers that `labels` give them, with distances in `out`.
 
     New room for a long block takes as much time as the work in it.
     """
     from daskcoreset.solvers import kmeans_numba as loops
 
     distances = np.empty(len(labels)) if out is None else out
+    mass, shift = np.zeros(len(centers)), np.zeros(centers.shape)
     centers = read_only(np.ascontiguousarray(centers, np.float64))
     for rows, tile in row_tiles(points, np.float64):
-        loops.own_distances(tile, labels[rows], centers, distances[rows])
-    return distances
+        loops.cell_gaps(tile, weights[rows], labels[rows], centers, mass, shift, distances[rows])
+    return CellGaps(mass, shift, distances)
 
 
 def lloyd_step(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
@@ -263,17 +283,13 @@ def cells_of(
 
     Distances are in `out` if there is one.
     """
-    from daskcoreset.solvers import kmeans_numba as loops
-
     k = len(centers)
-    totals, shift = np.zeros(k), np.zeros(centers.shape)
     if not k:  # no row has a weight
-        return Partition(Clusters(centers, totals, totals), labels, np.zeros(len(labels)))
-    for rows, tile in row_tiles(points, np.float64):
-        loops.cell_means(tile, weights[rows], labels[rows], read_only(centers), totals, shift)
+        return Partition(Clusters(centers, np.zeros(0), np.zeros(0)), labels, np.zeros(len(labels)))
+    gaps = cell_gaps(points, weights, labels, centers, out)
+    centers = gaps.moved(centers)
+    totals, _, distances = cell_gaps(points, weights, labels, centers, gaps.distances)
     used = totals > 0
-    centers[used] += shift[used] / totals[used, np.newaxis]
-    distances = own_distances(points, labels, centers, out)
     costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k).astype(
         np.float64
     )
@@ -469,40 +485,26 @@ def hartigan(
     """
     from daskcoreset.solvers import kmeans_numba as loops
 
-    k, points = len(centers), read_only(points)
+    points = read_only(points)
     labels, distances = assign(points, centers)
     start = cost = float(weights @ distances)
-    counts = np.bincount(labels, minlength=k)
-    moved, mass = _means(points, weights, labels, centers)
-    columns, squares = np.ascontiguousarray(moved.T), np.empty(k)
+    counts = np.bincount(labels, minlength=len(centers))
+    cells = cell_gaps(points, weights, labels, centers)
+    moved = cells.moved(centers)
     n_iter = 0
     while n_iter < max_iter:
         check_time("clusters were being fitted", "pass a smaller size")
-        n_moved, gain = loops.move_rows(points, weights, labels, columns, mass, counts, squares)
+        n_moved, gain = loops.move_rows(points, weights, labels, moved, cells.mass, counts)
         if not n_moved:
             break
         n_iter += 1
         cost -= gain
         if gain <= tol * cost:
             break
-    moved, _ = _means(points, weights, labels, np.ascontiguousarray(columns.T))
+    moved = cell_gaps(points, weights, labels, moved).moved(moved)
     # If rounding is all that is left to gain, centers stay as they are.
-    better = float(weights @ own_distances(points, labels, moved)) < start
+    better = float(weights @ cell_gaps(points, weights, labels, moved).distances) < start
     return (moved, n_iter) if better else (centers, 0)
-
-
-def _means(
-    points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return means and weights of cells. Centers of empty cells stay."""
-    from daskcoreset.solvers import kmeans_numba as loops
-
-    mass, shift = np.zeros(len(centers)), np.zeros(centers.shape)
-    loops.cell_means(points, weights, labels, read_only(centers), mass, shift)
-    used = mass > 0.0
-    moved = centers.copy()
-    moved[used] += shift[used] / mass[used, np.newaxis]
-    return moved, mass
 
 
 # Steps after k-means in the plane: of the best centers of its cells few rows change theirs.

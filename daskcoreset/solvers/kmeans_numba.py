@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from daskcoreset.core.jit_numba import jit
 from daskcoreset.core.typing import FloatArray, IndexArray
 
@@ -43,31 +45,22 @@ def nearest_center(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @jit
-def cell_means(  # noqa: PLR0917 - numba takes arguments by position
+def cell_gaps(  # noqa: PLR0917 - numba takes arguments by position
     points: FloatArray,
     weights: FloatArray,
     labels: IndexArray,
     centers: FloatArray,
     mass: FloatArray,
     shift: FloatArray,
+    distances: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Add up by cell the weights of rows, and their weighted gaps to the center."""
+    """Fill in distances of rows to the centers of their cells, and add up weights and gaps."""
     for i in range(points.shape[0]):
-        c, weight = labels[i], weights[i]
+        c, weight, total = labels[i], weights[i], 0.0
         mass[c] += weight
         for j in range(points.shape[1]):
-            shift[c, j] += weight * (points[i, j] - centers[c, j])
-
-
-@jit
-def own_distances(
-    points: FloatArray, labels: IndexArray, centers: FloatArray, distances: FloatArray
-) -> None:  # pragma: no cover - runs compiled
-    """Fill `distances` with those of rows to the centers of their cells."""
-    for i in range(points.shape[0]):
-        c, total = labels[i], 0.0
-        for j in range(points.shape[1]):
             gap = points[i, j] - centers[c, j]
+            shift[c, j] += weight * gap
             total += gap * gap
         distances[i] = total
 
@@ -81,16 +74,15 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     points: FloatArray,
     weights: FloatArray,
     labels: IndexArray,
-    columns: FloatArray,
+    centers: FloatArray,
     mass: FloatArray,
     counts: IndexArray,
-    squares: FloatArray,
 ) -> tuple[int, float]:  # pragma: no cover - runs compiled
     """Move rows to the cells where they cost least. Return how many moved, and the gain.
 
-    Centers, of which `columns` is the transpose, masses and counts of rows follow every move.
+    Centers, masses and counts of rows follow every move.
     """
-    (n, d), k = points.shape, mass.shape[0]
+    n, d = points.shape
     moved, gain = 0, 0.0
     for i in range(n):
         own, weight = labels[i], weights[i]
@@ -99,28 +91,26 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
         # is certain.
         if counts[own] < 2 or rest <= 1e-6 * mass[own]:
             continue
-        for c in range(k):
-            squares[c] = 0.0
-        for j in range(d):
-            x = points[i, j]
-            for c in range(k):
-                gap = x - columns[j, c]
-                squares[c] += gap * gap
-        saved = mass[own] / rest * weight * squares[own]
-        least, to = saved * (1.0 - _LEAST_GAIN), -1
-        for c in range(k):
-            added = mass[c] / (mass[c] + weight) * weight * squares[c]
-            if added < least and c != own:
-                least, to = added, c
-        if to < 0:
+        saved, least, to = 0.0, np.inf, own
+        for c in range(mass.shape[0]):
+            square = 0.0
+            for j in range(d):
+                gap = points[i, j] - centers[c, j]
+                square += gap * gap
+            cost = mass[c] * weight * square
+            if c == own:
+                saved = cost / rest
+            elif cost < least * (mass[c] + weight):
+                least, to = cost / (mass[c] + weight), c
+        if not least < saved * (1.0 - _LEAST_GAIN):
             continue
         mass[own] = rest
         mass[to] += weight
         counts[own] -= 1
         counts[to] += 1
         for j in range(d):
-            columns[j, own] -= weight / rest * (points[i, j] - columns[j, own])
-            columns[j, to] += weight / mass[to] * (points[i, j] - columns[j, to])
+            centers[own, j] -= weight / rest * (points[i, j] - centers[own, j])
+            centers[to, j] += weight / mass[to] * (points[i, j] - centers[to, j])
         labels[i] = to
         moved += 1
         gain += saved - least

@@ -10,7 +10,8 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 def bisection_order(points: AnyArray, mass: FloatArray) -> IndexArray:
     """Bisect rows that are not certain down to one draw."""
     order = [*np.flatnonzero(mass >= 1.0)]
-    _place(points, mass, np.flatnonzero(mass < 1.0), 0.0, np.zeros(points.shape[1]), order)
+    others = np.flatnonzero(mass < 1.0)
+    _place(points, mass, others, 0.0, points[others[0]], order)
     return np.array(order)
 
 
@@ -24,7 +25,7 @@ def _place(  # noqa: PLR0917 - as the compiled loop
 ) -> FloatArray:
     """Append rows to the order, `placed` draws before them. Return the row that was placed last."""
     total = float(mass[rows].sum())
-    sample = rows[:: max(1, len(rows) // 64)]
+    sample = rows[:: 1 + len(rows) // 128]
     axis, mean = _axis(points[sample], mass[sample])
     if total <= 1.3 or not axis.any():
         order += rows.tolist()
