@@ -22,13 +22,7 @@ from daskcoreset.inputs.open import open_all
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.atomic import new_file, new_store
 from daskcoreset.storage.group import HEADER
-from daskcoreset.storage.locations import (
-    from_root,
-    is_file_url,
-    local_path,
-    locate,
-    path_of_file_url,
-)
+from daskcoreset.storage.locations import local_path, locate
 
 if TYPE_CHECKING:
     import zarr
@@ -47,7 +41,7 @@ _BLOCKS = 4
 
 def file_to_write(out: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
     """Return the path of a file to write, after a check of its suffix and of existing files."""
-    target = Path(from_root(path_of_file_url("OUT", out) if is_file_url(out) else out))
+    target = local_path("OUT", out)
     if target.suffix not in suffixes:
         raise typer.BadParameter(f"OUT is {out!r}; end it with one of {', '.join(suffixes)}.")
     if target.exists() and not overwrite:

@@ -24,7 +24,7 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.open import member_names
 from daskcoreset.inputs.options import Rows, open_rows
 from daskcoreset.sensitivities import CONSTRUCTIONS, default_method
-from daskcoreset.storage.locations import from_root
+from daskcoreset.storage.locations import locate
 
 
 def choice(*names: str, text: str) -> Any:
@@ -124,9 +124,9 @@ class Reading:
     def open(self, source: str, columns: list[str] | None = None) -> Rows:
         """Return the rows of IN, as an absolute path, because workers run in other folders."""
         missing: Any = self.missing_chunks
-        path = Path(from_root(source))
+        place = locate("IN", source)
         return open_rows(
-            str(path.resolve()) if "://" not in source and path.exists() else source,
+            str(place) if isinstance(place, Path) and place.exists() else source,
             columns=names_in(self.columns) or columns,
             storage_options=self.told(source),
             missing_chunks=missing,

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from daskcoreset.errors import (
-    CoresetError,
-    InvalidInputError,
-    MissingDependencyError,
-    MissingPathError,
-    StoreError,
-)
+import numpy as np
+
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidInputError, StoreError
+from daskcoreset.storage import locations
 from daskcoreset.storage.locations import (
-    NOTHING_THERE,
-    SILENT,
+    AT_A_SERVER,
     clean_url,
     filesystem,
-    is_file_url,
-    reason,
-    remedy_for,
+    is_denied,
+    is_remote,
+    locate,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
 
 T = TypeVar("T")
 
@@ -58,11 +51,10 @@ class Place:
     url: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, location: str | os.PathLike[str], options: Mapping[str, Any] | None) -> Place:
-        """Return the place of a path or URL."""
-        files, path = filesystem(location, options)
-        text = os.fspath(location)
-        return cls(path, files, "" if is_file_url(text) or "://" not in text else text)
+    def of(cls, location: Any, options: Mapping[str, Any] | None, argument: str = "X") -> Place:
+        """Return the place of a path or URL, passed as an argument."""
+        files, path = filesystem(argument, location, options)
+        return cls(path, files, location if is_remote(location) else "")
 
     @property
     def name(self) -> str:
@@ -82,8 +74,7 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except Exception as error:
-            # Each further request to a silent server would wait as long.
-            if self.is_local or remedy_for(error, self.url) == SILENT:
+            if self.is_local or not is_denied(error):
                 raise
             return None  # what may be read need not be listed
 
@@ -162,26 +153,7 @@ def is_glob(location: Any) -> bool:
     return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
 
 
-# One letter is a drive of Windows; `pathlib.Path` takes one of the two slashes away.
-_SLASHLESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!//|:)")
-
-
-def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
-    """Raise an error for an empty path, and for a URL that has lost its slashes."""
-    text = os.fspath(location)
-    if not text:
-        raise InvalidInputError(
-            f"{name} is an empty path", argument=name, remedy="pass the path of a file or folder"
-        )
-    match = _SLASHLESS.match(text)
-    if match is None or "://" in text or Path(text).exists():
-        return
-    scheme = match[1]
-    raise MissingPathError(
-        f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes",
-        argument=name,
-        remedy=f'pass it as text that begins with "{scheme}://", and a path with "./"',
-    )
+check_slashes = locate
 
 
 def shortened(names: Sequence[str]) -> str:
@@ -199,160 +171,81 @@ def shortened(names: Sequence[str]) -> str:
 
 # --- errors ------------------------------------------------------------------------------
 
-_TEXT = "read it with dask.dataframe.read_csv, and pass the data frame, or write it as Parquet"
-_CUBE = "open it with xarray.open_dataset(..., chunks={}), and pass that with sample_dims=[...]"
-_FEATHER = (
-    "read it with pyarrow.feather.read_table, or pass "
-    "pyarrow.ipc.open_file(path).read_all(), or write it as Parquet"
+_OTHERWISE = (
+    "check the path, and give the path of a Zarr, Parquet, HDF5, .npy or .npz file; pass other "
+    "files as their library opens them, such as dask.dataframe.read_csv(path), "
+    "xarray.open_dataset(path), pyarrow.feather.read_table(path), anndata.read_h5ad(path).X, "
+    'zarr.storage.ZipStore(path), or readonly_session("main").store of Icechunk'
+)
+_RESTORE = (
+    "make it visible to every worker, by the same path, install the codecs that it needs, or "
+    "restore it from a copy"
 )
 
-_GIVE = (
-    "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array, and of a repository "
-    'of Icechunk its readonly_session("main").store'
-)
 
-# What to do with files of other formats, by their endings.
-_OTHER_FILES = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), _TEXT),
-    **dict.fromkeys((".nc", ".nc4", ".cdf", ".grib", ".grib2"), _CUBE),
-    **dict.fromkeys((".feather", ".arrow", ".ipc"), _FEATHER),
-    ".orc": "pass pyarrow.orc.read_table(path), or write it as Parquet",
-    ".h5ad": "it is HDF5 of AnnData: pass anndata.read_h5ad(path).X, or h5py.File(path)['X']",
-    ".he5": "it is HDF5 of HDF-EOS5: pass a data set of h5py.File(path), or xarray.open_dataset",
-    ".zip": 'if it is a Zarr store, pass zarr.storage.ZipStore(path, mode="r")',
-}
-
-# Codecs that are extras of numcodecs.
-_EXTRAS = ("pcodec", "zfpy", "msgpack", "crc32c")
+def clear_errors(name: str, url: str, kind: str) -> AbstractContextManager[None]:
+    """Name the argument `name` in errors of its path or URL, which is opened as some kind."""
+    done = f"opened as {kind}: {clean_url(url)!r}"
+    remedy = AT_A_SERVER if is_remote(url) else _OTHERWISE
+    return locations.clear_errors(name, done, remedy, kind=InvalidInputError, argument=name)
 
 
-@contextmanager
-def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
-    """Turn errors of file systems and formats into one that says what was asked for.
-
-    Parameters
-    ----------
-    name : str
-        The argument.
-    url : str
-        The path or URL, which may hold secrets.
-    kind : str
-        The kind that it was opened as.
-    """
-    try:
-        yield
-    except CoresetError:
-        raise
-    except Exception as error:  # noqa: BLE001 - of fsspec, aiohttp, obstore, zarr, h5py, ...
-        found = _missing_package(error) or remedy_for(error, url)
-        made: type[CoresetError] = InvalidInputError
-        if isinstance(error, ImportError):
-            made = MissingDependencyError
-        elif found == NOTHING_THERE:
-            made = MissingPathError
-        if found is None and os.path.isdir(url) and not os.listdir(url):  # noqa: PTH112, PTH208
-            found = "the folder is empty: check the path"
-        found = found or _OTHER_FILES.get(PurePosixPath(url).suffix.lower(), _GIVE)
-        # Without the original, which may hold the URL with its password.
-        raise made(
-            f"{name} cannot be opened as {kind}: {clean_url(url)!r} ({reason(error)})",
-            argument=name,
-            remedy=found,
-        ) from None
+def reading(what: str) -> AbstractContextManager[None]:
+    """Name what is read, and where this process runs, in errors of tasks."""
+    return locations.clear_errors(what, f"read on {here()}", _RESTORE)
 
 
-def _missing_package(error: Exception) -> str | None:
-    """Return which package a protocol, filter or codec needs. None for another error."""
-    if isinstance(error, ImportError):
-        return "install the package that it needs"
-    text = str(error)
-    if "can't open directory" in text or "required filter" in text:
-        return (
-            "a filter of HDF5 is missing: install the package hdf5plugin, and import it here and "
-            "on every worker"
-        )
-    if type(error).__name__ != "UnknownCodecError" and "not built" not in text:
-        return None
-    quoted = text.replace('"', "'").split("'")[1:]
-    codec = next(filter(None, quoted), "").removeprefix("numcodecs.")
-    package = "that has it, such as imagecodecs or numcodecs"
-    if codec.startswith("imagecodecs"):
-        package = "imagecodecs"
-    elif codec in _EXTRAS:
-        package = f"numcodecs[{codec}]"
-    return f"the codec {codec!r} is missing: install the package {package}, also on every worker"
+def is_fill(values: AnyArray, fill: Any) -> AnyArray:
+    """Return which values are the fill value."""
+    is_nan = values.dtype.kind == "f" and np.isnan(fill)
+    found: AnyArray = np.asarray(np.isnan(values) if is_nan else values == fill)
+    return found
 
 
-def read_clearly(what: Callable[[], str], read: Callable[[], T], *urls: str) -> T:
-    """Return what `read` reads, or raise one error that names it, for tasks on workers.
+def not_stored(what: str, fill: Any) -> StoreError:
+    """Return the error of a chunk that is not stored, of an array with a fill value or None."""
+    remedy = "restore it"
+    if fill is not None:
+        remedy += f', or pass open_rows(X, missing_chunks="fill") if rows of {fill!s} are meant'
+    return StoreError(f"{what} is not stored, as seen on {here()}", remedy=remedy)
 
-    Parameters
-    ----------
-    what : callable
-        Gives the rows, and where they are stored.
-    read : callable
-    *urls : str
-        URLs that are read.
-    """
-    try:
+
+def read_clearly(what: Callable[[], str], read: Callable[[], T], *_urls: str) -> T:
+    """Read as `reading` does."""
+    with reading(what()):
         return read()
-    except (CoresetError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - of every file system and codec
-        where = what()
-        remedy = _missing_package(error) or remedy_for(error, where, *urls)
-        made = StoreError
-        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            made = MissingPathError
-            remedy = remedy or "make the file visible to every worker, by the same path"
-        problem = made(
-            f"{where} cannot be read on {here()} ({reason(error)})",
-            remedy=remedy or "restore it from a copy, or write it anew",
-        )
-    # Out here, without the original as its context: that may hold a password, and what cannot be
-    # pickled would keep the error from the client.
-    raise problem
-
-
-# --- what a place held when it was opened -----------------------------------------------------
 
 
 class Layout(NamedTuple):
-    """Shape and dtype of a stored array, and where else they decide how its bytes are read.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-    rest : object
-        The part that must be equal, such as a digest of codecs or the position of the first byte.
-    """
+    """Shape, dtype, and what else decides how a stored array is read."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     rest: Any = None
 
 
-def check_seen(name: str, opened: Layout, found: Layout) -> None:
+def check_seen(name: str, opened: tuple[Any, ...], found: tuple[Any, ...]) -> None:
     """Raise an error unless the array that is found is the one that was opened, or has grown.
+
+    Parameters
+    ----------
+    name : str
+    opened, found : tuple
+        The shape, and what else decides how the array is read.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> opened = Layout((4, 2), np.dtype("f4"))
-    >>> check_seen("X.npy", opened, Layout((9, 2), np.dtype("f4")))
-    >>> check_seen("X.npy", opened, Layout((4, 2), np.dtype("f8")))
+    >>> check_seen("X.npy", ((4, 2), "f4"), ((9, 2), "f4"))
+    >>> check_seen("X.npy", ((4, 2), "f4"), ((4, 2), "f8"))
     Traceback (most recent call last):
     ...
     daskcoreset.errors.StoreError: X.npy on host ... differs from the array that was opened: ...
     """
-    same = (opened.shape[1:], *opened[1:]) == (found.shape[1:], *found[1:])
-    if not same or found.shape[:1] < opened.shape[:1]:
+    (before, *form), (now, *other) = opened, found
+    if (before[1:], form) != (now[1:], other) or now[:1] < before[:1]:
         raise StoreError(
-            f"{name} on {here()} differs from the array that was opened: shape "
-            f"{found.shape}, dtype {found.dtype}, or the way it is stored, "
-            f"instead of {opened.shape}, {opened.dtype}",
-            argument=name,
+            f"{name} on {here()} differs from the array that was opened: its shape is {now} "
+            f"instead of {before}, or its dtype, or the way it is stored, is another",
             remedy="let every worker see the same store, and open it again if it was rewritten",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,18 +14,18 @@ import numpy as np
 
 from daskcoreset.core.messages import import_reader
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
-from daskcoreset.errors import InvalidInputError, StoreError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import Group, RowArray, near, stacked
 from daskcoreset.inputs.filesystems import (
     Layout,
     Place,
     check_seen,
     clear_errors,
-    here,
+    is_fill,
+    not_stored,
     read_clearly,
 )
 from daskcoreset.inputs.options import ReadOptions
-from daskcoreset.inputs.zarr import filled_regions
 
 # Attributes that tell how values are coded, or that they are dates.
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "units")
@@ -154,7 +155,7 @@ class Hdf5Rows(RowArray):
             for rows in ranges:
                 values = dataset[rows]
                 if self.missing_chunks == "raise" and own and values.size:
-                    _check_stored(dataset, self.place, np.asarray(values), rows.start)
+                    _check_stored(dataset, self.name, np.asarray(values), rows.start)
                 yield values
 
 
@@ -191,34 +192,25 @@ def _place_of(item: Any) -> Place:
 # --- what is not stored ------------------------------------------------------------------
 
 
-def _check_stored(dataset: Any, place: Place, values: AnyArray, start: int) -> None:
-    """Raise an error if some rows, read from `start` on, are fill values that are not stored."""
-    bounds = [(start, start + len(values)), *((0, length) for length in dataset.shape[1:])]
-    chunks = dataset.chunks or dataset.shape
-    for region in filled_regions(values, bounds, chunks, _fill_of(dataset)):
-        row = region[0].start if region else 0
-        if dataset.chunks is None:
-            is_stored, what = dataset.id.get_storage_size() > 0, "the array"
-        else:
-            corner = tuple(
-                part.start // chunk * chunk for part, chunk in zip(region, chunks, strict=True)
-            )
-            is_stored = dataset.id.get_chunk_info_by_coord(corner).byte_offset is not None
-            what = f"the chunk at {corner}"
-        if not is_stored:
-            fill = _fill_of(dataset)
-            rows = "rows of any values" if fill is None else f"rows of {fill!s}"
-            raise StoreError(
-                f"{what} of {place.name}:{dataset.name} was never written (row {row} of the "
-                f"array), as seen on {here()}",
-                remedy='restore it, or pass open_rows(X, missing_chunks="fill") if '
-                f"{rows} are meant",
-            )
-
-
-def _fill_of(dataset: Any) -> Any:
-    """Return the fill value of an array. None if it has none, so that it may be any value."""
+def _check_stored(dataset: Any, name: str, values: AnyArray, start: int) -> None:
+    """Raise an error if some rows, read from `start` on, are of a chunk that is not stored."""
     import h5py
 
-    defined = dataset.id.get_create_plist().fill_value_defined()
-    return None if defined == h5py.h5d.FILL_VALUE_UNDEFINED else dataset.fillvalue
+    defined = dataset.id.get_create_plist().fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED
+    fill = dataset.fillvalue if defined else None
+    if defined and not is_fill(values, fill).any():
+        return
+    if dataset.chunks is None:
+        if not dataset.id.get_storage_size():
+            raise not_stored(name, fill)
+        return
+    bounds = [(start, start + len(values)), *((0, length) for length in dataset.shape[1:])]
+    corners = itertools.product(
+        *(
+            range(low // chunk * chunk, high, chunk)
+            for (low, high), chunk in zip(bounds, dataset.chunks, strict=True)
+        )
+    )
+    for corner in corners:
+        if dataset.id.get_chunk_info_by_coord(corner).byte_offset is None:
+            raise not_stored(f"the chunk at {corner} of {name}", fill)

@@ -8,11 +8,10 @@ out pass ``missing_chunks="fill"``.
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
@@ -25,13 +24,14 @@ from daskcoreset.core.validation import without_mask
 from daskcoreset.errors import StoreError
 from daskcoreset.inputs.arrays import Group, RowArray
 from daskcoreset.inputs.filesystems import (
-    Layout,
     Place,
     check_seen,
     clear_errors,
     here,
+    is_fill,
     is_of,
-    read_clearly,
+    not_stored,
+    reading,
 )
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.locations import store_name, zarr_store
@@ -39,11 +39,8 @@ from daskcoreset.storage.locations import store_name, zarr_store
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
 
-# Chunks of a block that are tried one by one to find the damaged one.
-_MAX_TRIED = 4096
-
-# Arrays whose metadata this process has seen: their names, and digests of the metadata.
-_seen: set[tuple[str, str]] = set()
+# Arrays that this process has seen as they were opened: their names, and forms.
+_seen: set[tuple[str, tuple[Any, ...]]] = set()
 
 
 # --- stores ------------------------------------------------------------------------------
@@ -111,17 +108,11 @@ def checked(array: Any, missing_chunks: MissingChunks = "raise") -> Any:
         store.path = store.path.absolute()
     place = StorePath(store, array.store_path.path)
     made = zarr.AsyncArray(metadata=array.metadata, store_path=place)
-    plain = type(array)(made)
-    found = with_own_metadata(plain)
-    opened = None if found is plain and missing_chunks == "raise" else _layout(found)
-    pipeline = CheckedPipeline(_decoder(made), place, missing_chunks, array.metadata, opened)
-    if opened is not None and found is not plain:
-        check_seen(pipeline.name, _layout(array), opened)
-        _seen.add((pipeline.name, opened.rest))
     # A pipeline is chosen when an array is made, by a setting of the whole process, which other
     # threads read at the same time.
+    pipeline = CheckedPipeline(_decoder(made), place, missing_chunks, array.metadata)
     object.__setattr__(made, "codec_pipeline", pipeline)
-    return plain
+    return type(array)(made)
 
 
 class CheckedPipeline:
@@ -136,20 +127,13 @@ class CheckedPipeline:
         How to treat a chunk that is not stored: an error, or the fill value. Without a fill value
         (null, in format 2) it is always an error. So is a store that is not there.
     metadata : ArrayMetadata
-    opened : Layout or None
-        What was seen at the opening. None if the array has consolidated metadata alone.
+        As the array was opened.
     """
 
     def __init__(
-        self,
-        decoder: Any,
-        place: Any,
-        missing_chunks: MissingChunks,
-        metadata: Any,
-        opened: Layout | None,
+        self, decoder: Any, place: Any, missing_chunks: MissingChunks, metadata: Any
     ) -> None:
         self.decoder, self.place, self.metadata = decoder, place, metadata
-        self.opened = opened
         self.may_fill = missing_chunks == "fill" and metadata.fill_value is not None
 
     @cached_property
@@ -157,72 +141,77 @@ class CheckedPipeline:
         """Name of the store, and path in it."""
         return store_name(self.place)
 
+    @cached_property
+    def form(self) -> tuple[Any, ...]:
+        """What must be the same when the array is read."""
+        return _form(self.metadata)
+
     async def read(self, batch: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> None:
         """Decode chunks, and check those of which nothing was read but the fill value."""
         batch = list(batch)
-        if self.opened is not None and (self.name, self.opened.rest) not in _seen:
-            await self._check_store()
-        await self.decoder.read(batch, out, drop_axes)
+        if (self.name, self.form) not in _seen:
+            await self._is_there()
+        try:
+            await self.decoder.read(batch, out, drop_axes)
+        except Exception:
+            for one in batch:  # to name the chunk
+                with reading(f"{self._key(one[0])} of {self.name}"):
+                    await self.decoder.read([one], out, drop_axes)
+            raise
         values = out.as_ndarray_like()
         for chunk, spec, selection, place, *_ in batch:
             missing = await self._missing(chunk, spec, selection, np.atleast_1d(values[place]))
             if missing is None:
                 continue
-            if self.opened is not None:
-                await self._check_store()
+            if not await self._is_there():
+                raise StoreError(
+                    f"{missing} of {self.name} cannot be read on {here()}, and neither can what "
+                    "describes the array",
+                    remedy="make the store visible to every worker, by the same path",
+                )
             if self.may_fill:
                 return
-            fill, remedy = self.metadata.fill_value, "restore it"
-            if fill is not None:
-                remedy += f', or pass open_rows(X, missing_chunks="fill") if rows of {fill!s} are '
-                remedy += "meant"
-            raise StoreError(
-                f"{missing} of {self.name} is not stored, as seen on {here()}", remedy=remedy
-            )
+            raise not_stored(f"{missing} of {self.name}", self.metadata.fill_value)
 
-    async def _check_store(self) -> None:
-        """Raise an error unless this process sees the array that was opened."""
+    async def _is_there(self) -> bool:
+        """Whether this process sees the array. Another one than was opened is an error."""
         from zarr.api.asynchronous import open_array
 
-        now, reason = None, ""
+        version = self.metadata.zarr_format
         try:
-            now = await open_array(
-                store=self.place, mode="r", zarr_format=self.metadata.zarr_format
-            )
-        except Exception as error:  # noqa: BLE001 - every kind of store has errors of its own
-            reason = type(error).__name__
-        if now is None:  # raised here, for errors of stores as causes do not pickle
-            raise StoreError(
-                f"{self.name} cannot be read on {here()} ({reason})",
-                remedy="make the store visible to every worker, by the same path",
-            )
-        assert self.opened is not None  # noqa: S101 - for types
-        check_seen(self.name, self.opened, _layout(now))
-        _seen.add((self.name, self.opened.rest))
+            found = await open_array(store=self.place, mode="r", zarr_format=version)
+        except Exception:  # noqa: BLE001 - every kind of store has errors of its own
+            return False  # or a group has its metadata
+        check_seen(self.name, self.form, _form(found.metadata))
+        _seen.add((self.name, self.form))
+        return True
+
+    def _key(self, chunk: Any) -> str:
+        return f"chunk {chunk.path.removeprefix(self.place.path + '/')!r}"
 
     async def _missing(self, chunk: Any, spec: Any, selection: Any, values: AnyArray) -> str | None:
         """Name a chunk that is not stored, or one inside of a shard. None if all are."""
         from zarr.codecs import ShardingCodec
 
-        key = f"chunk {chunk.path.removeprefix(self.place.path + '/')!r}"
-        fill = np.zeros((), values.dtype)[()] if spec.fill_value is None else spec.fill_value
         codec = next(iter(getattr(self.metadata, "codecs", ())), None)
         if not isinstance(codec, ShardingCodec):
+            # Without a fill value the buffer holds zeros.
+            fill = np.zeros((), values.dtype)[()] if spec.fill_value is None else spec.fill_value
+            # An object store is asked only about chunks that may be missing.
             filled = is_fill(values[:1], fill).all() and is_fill(values, fill).all()
-            return key if filled and not await chunk.exists() else None
-        inner, parts = codec.chunk_shape, []
-        for length, part, size in zip(spec.shape, selection, inner, strict=True):
-            numbers = np.atleast_1d(np.arange(length)[part]) // size
-            parts.append((numbers, np.flatnonzero(np.diff(numbers, prepend=-1))))
-        if values.ndim == len(parts):
-            values = values[np.ix_(*(firsts for _, firsts in parts))]
-        if not is_fill(values, fill).any():
-            return None
-        grid = tuple(n // size for n, size in zip(spec.shape, inner, strict=True))
+            return self._key(chunk) if filled and not await chunk.exists() else None
+        sizes = list(zip(spec.shape, codec.chunk_shape, strict=True))
+        grid = tuple(length // size for length, size in sizes)
         index = await codec._load_shard_index_maybe(chunk, grid)  # noqa: SLF001
-        for number in itertools.product(*(numbers[firsts] for numbers, firsts in parts)):
-            if index is None or index.get_chunk_slice(number) is None:
-                return f"chunk {'.'.join(map(str, number))} in the shard, {key},"
+        if index is None:
+            return self._key(chunk)
+        read = [
+            np.unique(np.arange(length)[part] // size)
+            for (length, size), part in zip(sizes, selection, strict=True)
+        ]
+        for number in itertools.product(*read):
+            if index.get_chunk_slice(number) is None:
+                return f"chunk {'.'.join(map(str, number))} in the shard, {self._key(chunk)},"
         return None
 
 
@@ -240,17 +229,12 @@ def with_own_metadata(array: Any) -> Any:
         return array
 
 
-def _layout(array: Any) -> Layout:
-    """Return what decides how chunks are read. Rows may be added meanwhile."""
-    metadata = array.metadata.to_dict()
+def _form(metadata: Any) -> tuple[Any, ...]:
+    """Return the shape of an array, and what else decides how its chunks are read."""
+    known = metadata.to_dict()
     for name in ("attributes", "shape", "consolidated_metadata"):
-        metadata.pop(name, None)
-    text = repr((sorted(metadata.items(), key=lambda item: item[0]), array.shape[1:]))
-    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    dtype = np.dtype(array.dtype)
-    # The byte order of a dtype is one of the codecs.
-    plain = dtype if dtype.isnative else dtype.newbyteorder("=")
-    return Layout(tuple(array.shape), plain, digest)
+        known.pop(name, None)
+    return tuple(metadata.shape), repr(sorted(known.items()))
 
 
 def is_in_process(array: Any) -> bool:
@@ -290,12 +274,9 @@ class StoredRows(RowArray):
         return getattr(self.array, "attrs", {})
 
     def __getitem__(self, rows: slice) -> AnyArray:
-        def what() -> str:
-            where = "" if self.name is None else f" of {self.name!r}"
-            damaged = damaged_chunk(self.array, rows.start, rows.stop)
-            return f"{damaged}rows {rows.start} to {rows.stop}{where}"
-
-        return read_clearly(what, lambda: np.asarray(without_mask(self.array[rows])))
+        of = "" if self.name is None else f" of {self.name!r}"
+        with reading(f"rows {rows.start} to {rows.stop}{of}"):
+            return decode(self.array, rows)
 
 
 def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
@@ -406,7 +387,7 @@ def with_checks_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
 
 def decode(array: Any, region: Any) -> AnyArray:
     """Return the values of a region, as the pipeline of the array decodes its chunks."""
-    return np.asarray(array[region])
+    return np.asarray(without_mask(array[region]))
 
 
 def _decoder(array: Any) -> Any:
@@ -428,80 +409,3 @@ def _decoder(array: Any) -> Any:
             )
     except Exception:  # noqa: BLE001 - Zarr reads what zarrs does not
         return default
-
-
-def damaged_chunk(array: Any, start: int, stop: int) -> str:
-    """Return the name of the first chunk of some rows that does not read, as part of a message.
-
-    It is empty if all of them read, or for other arrays.
-    """
-    if find_zarr(array) is not array or not array.ndim:
-        return ""
-    inner, outer = array.chunks, array.shards or array.chunks
-    bounds = [(start, stop), *((0, length) for length in array.shape[1:])]
-    corners = itertools.product(
-        *(
-            range(low // chunk * chunk, high, chunk)
-            for (low, high), chunk in zip(bounds, inner, strict=True)
-        )
-    )
-    for corner in itertools.islice(corners, _MAX_TRIED):
-        try:
-            decode(array, tuple(slice(i, i + n) for i, n in zip(corner, inner, strict=True)))
-        except Exception:  # noqa: BLE001 - whatever it is, this chunk does not read
-            key = array.metadata.encode_chunk_key(_number(corner, outer))
-            number = ".".join(map(str, _number(corner, inner)))
-            inside = f" (chunk {number})" if array.shards else ""
-            rows = f"rows {corner[0]} to {min(corner[0] + inner[0], array.shape[0])}"
-            return f"chunk {key!r}{inside}, which holds {rows}, among "
-    return ""
-
-
-def _number(position: tuple[int, ...], lengths: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(start // length for start, length in zip(position, lengths, strict=True))
-
-
-def filled_regions(
-    values: AnyArray, bounds: list[tuple[int, int]], chunks: tuple[int, ...], fill: Any
-) -> Iterator[tuple[slice, ...]]:
-    """Yield the parts of chunks that hold nothing but the fill value, by where they are stored.
-
-    Parameters
-    ----------
-    values : ndarray
-    bounds : list of (int, int)
-        Position of the values in the array.
-    chunks : tuple of int
-        Lengths of chunks.
-    fill : object
-        None if any value may be one.
-    """
-    if not values.size:
-        return
-    edges = [
-        [start, *range((start // chunk + 1) * chunk, stop, chunk), stop]
-        for (start, stop), chunk in zip(bounds, chunks, strict=True)
-    ]
-    offsets = [start for start, _ in bounds]
-    firsts = values[
-        np.ix_(*([e - o for e in cut[:-1]] for cut, o in zip(edges, offsets, strict=True)))
-    ]
-    for found in np.argwhere(is_fill(firsts, fill)):
-        region = tuple(slice(cut[i], cut[i + 1]) for cut, i in zip(edges, found, strict=True))
-        part = values[
-            tuple(slice(r.start - o, r.stop - o) for r, o in zip(region, offsets, strict=True))
-        ]
-        # One row clears the usual case.
-        if is_fill(part[:1], fill).all() and is_fill(part, fill).all():
-            yield region
-
-
-def is_fill(values: AnyArray, fill: Any) -> AnyArray:
-    """Return which values are the fill value. All of them if it is None."""
-    array = np.asarray(values)
-    if fill is None:
-        return np.ones(array.shape, bool)
-    if array.dtype.kind == "f" and np.isnan(fill):
-        array, fill = np.isnan(array), True
-    filled: AnyArray = np.asarray(array == fill)
-    return filled

@@ -19,10 +19,10 @@ from daskcoreset.storage.locations import (
     clean_url,
     clear_errors,
     object_store,
-    object_store_name,
     path_of,
     reason,
     scheme_of,
+    store_name,
     zarr_store,
 )
 from daskcoreset.storage.objects import ROOT, ObjectFolder, Stored
@@ -160,7 +160,7 @@ def find_folder(
         )
     place = zarr_store(location, storage_options, argument)
     if isinstance(place.store, ObjectStore) and not place.path:
-        return ObjectFolder(place.store.store, object_store_name(place.store.store))
+        return ObjectFolder(place.store.store, store_name(place))
     path = path_of(place)
     if path is None:
         raise InvalidTypeError(

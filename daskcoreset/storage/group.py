@@ -28,7 +28,6 @@ from daskcoreset.storage.atomic import find_previous, new_store
 from daskcoreset.storage.locations import (
     Location,
     clear_errors,
-    location_name,
     path_of,
     store_name,
     zarr_store,
@@ -145,7 +144,7 @@ def write_group(
     """
     contents = contents.checked()
     check_flag("overwrite", overwrite)
-    name = location_name(store)
+    name = store_name(store)
 
     def write() -> None:
         _write(zarr_store(store, storage_options), contents, overwrite=overwrite)
@@ -291,7 +290,7 @@ def read_group(
     """Read a group of a kind that `write_group` wrote, and check every bit of it."""
     from zarr.storage import LocalStore, StorePath
 
-    name = location_name(store)
+    name = store_name(store)
 
     def read() -> GroupContents:
         place = zarr_store(store, storage_options)

@@ -9,14 +9,22 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.validation import a_type, check_options
-from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.errors import (
+    CoresetError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    MissingPathError,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -26,11 +34,13 @@ if TYPE_CHECKING:
 # A path, a URL, or a Zarr store with or without a path in it.
 Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 
+# Of zarr.storage and obstore.store: the schemes of URLs of their stores.
+_SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
 
 # A single letter is a drive of Windows. `pathlib.Path` leaves one slash of the two of a URL.
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/|:.*://)")
-_FILE = re.compile(r"(?:file|local):(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
+_SCHEME = re.compile(r"(file|local)(?=:/)|[a-z][a-z0-9+.-]+(?=://|::.*://)", re.IGNORECASE)
+_FILE = re.compile(r"[a-z]+:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
 
 _MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
 
@@ -48,11 +58,13 @@ _WITHOUT_USE = {"use_listings_cache", "skip_instance_cache", "config_kwargs"}
 _RETRIES = {"max_retries": 6, "retry_timeout": dt.timedelta(seconds=60)}
 _CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "600s"}
 
-CREDENTIALS = (
-    'pass storage_options with the credentials, such as {"key": ..., "secret": ..., "region": ...} '
-    'for s3, {"service_account": path} for gs, {"account_name": ..., "account_key": ...} for az, '
-    'or {"anon": True} for public data, or set those of the environment, such as AWS_ACCESS_KEY_ID'
+AT_A_SERVER = (
+    "check the URL and the network, and pass storage_options with the endpoint and the "
+    'credentials, such as {"endpoint_url": ..., "key": ..., "secret": ...} for s3, '
+    '{"service_account": path} for gs, {"account_name": ..., "account_key": ...} for az, or '
+    '{"anon": True} for public data'
 )
+_ON_A_DISK = "check the path and the permissions, or restore it from a copy"
 
 
 # --- paths and URLs ----------------------------------------------------------------------
@@ -65,47 +77,28 @@ def scheme_of(text: str) -> str | None:
     --------
     >>> scheme_of("S3://bucket"), scheme_of("simplecache::s3://bucket"), scheme_of("C:/data")
     ('s3', 'simplecache', None)
-    >>> scheme_of("/data/s3://"), scheme_of("./s3://bucket")
-    (None, None)
+    >>> scheme_of("/data/s3://"), scheme_of("./s3://bucket"), scheme_of("file:/data")
+    (None, None, 'file')
     """
     match = _SCHEME.match(text)
-    return None if match is None else match[1].lower()
+    return None if match is None else match[0].lower()
 
 
-def is_file_url(text: str) -> bool:
-    """Return whether a text is the URL of a file on this machine."""
-    return scheme_of(text) in {"file", "local"}
+def is_remote(location: object) -> bool:
+    """Whether a location is a URL that is not of a file on this machine."""
+    return isinstance(location, str) and scheme_of(location) not in {None, "file", "local"}
 
 
-def path_of_file_url(name: str, url: str) -> str:
-    """Return the path of a file URL; with percent signs decoded, unless they are a part of a name.
-
-    Examples
-    --------
-    >>> path_of_file_url("X", "file://localhost/data/all%20days.npy")
-    '/data/all days.npy'
-    """
-    match = _FILE.fullmatch(url)
-    if match is None or (match["host"] or "localhost") != "localhost":
-        raise InvalidInputError(
-            f"{name} is a file URL of another machine, or of a relative path",
-            argument=name,
-            remedy="pass the path itself",
-        )
-    path: str = match["path"]
-    path = path[1:] if re.match(r"/[A-Za-z]:", path) else path
-    return path if os.path.lexists(path) else unquote(path)
-
-
-def locate(name: str, location: Any) -> Path | str:
+def locate(name: str, location: Any, *, follow: bool = True) -> Path | str:
     """Return the absolute path of a place on a local disk, or a URL of another kind unchanged.
 
-    "~" is expanded, a file URL becomes its path, and links on the way are followed.
+    "~" is expanded, and a file URL becomes its path; with percent signs decoded, unless they are a
+    part of a name. Links on the way are followed, unless `follow` is False.
 
     Examples
     --------
-    >>> locate("store", "file:///data/days.zarr").as_posix()[-15:]
-    '/data/days.zarr'
+    >>> locate("store", "file://localhost/data/all%20days.zarr", follow=False).as_posix()
+    '/data/all days.zarr'
     >>> locate("store", "s3://bucket/days.zarr")
     's3://bucket/days.zarr'
     """
@@ -116,26 +109,30 @@ def locate(name: str, location: Any) -> Path | str:
             argument=name,
             remedy="pass the path of a folder, or a URL",
         )
-    if is_file_url(text):
-        text = path_of_file_url(name, text)
-    elif scheme := scheme_of(text):
-        if not isinstance(location, str):
-            raise InvalidInputError(
-                f"{name} is a URL ({scheme}) in a path object, which drops one of its slashes",
-                argument=name,
-                remedy="pass it as text",
-            )
+    if is_remote(text):
         return text
-    if not text:
+    if not text or "\0" in text:
         raise InvalidInputError(
-            f"{name} is empty", argument=name, remedy="pass the path of a folder"
+            f"{name} is {text!r}", argument=name, remedy="pass the path of a file or folder"
         )
-    try:
-        return Path(text).expanduser().resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, "\0"
-        raise InvalidInputError(
-            f"{name} is not a path ({error})", argument=name, remedy="correct it"
-        ) from error
+    if scheme_of(text):
+        match = _FILE.fullmatch(text)
+        if match is None:
+            raise InvalidInputError(
+                f"{name} is a file URL of another machine, or of a relative path",
+                argument=name,
+                remedy="pass the path itself",
+            )
+        text = match[1] if os.path.lexists(match[1]) else url2pathname(match[1])
+    scheme, colon, _ = text.partition(":")
+    if colon and scheme.lower() in {*OBJECT_STORES, "http", "https"} and not Path(text).exists():
+        raise MissingPathError(
+            f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes",
+            argument=name,
+            remedy=f'pass it as text that begins with "{scheme}://", and a path with "./"',
+        )
+    path = os.path.expanduser(text)  # noqa: PTH111 - unchanged if there is no such user
+    return Path(os.path.realpath(path)) if follow else Path(path).absolute()
 
 
 def local_path(name: str, location: Any) -> Path:
@@ -200,49 +197,32 @@ def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> 
         raise InvalidInputError(
             f"{name} cannot be used as it is ({reason(error)})",
             argument="storage_options",
-            remedy=f"check it, and {CREDENTIALS}",
+            remedy=AT_A_SERVER,
         ) from None
     return store
 
 
 def filesystem(
-    location: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+    name: str, location: Any, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
     """Return the file system of fsspec that reads a path or URL, and the path there."""
-    _check_options(location, storage_options)
     import fsspec
 
-    text = os.fspath(location)
-    if is_file_url(text):
-        text = path_of_file_url("a path", text)
-    scheme = scheme_of(text)
-    if scheme is None:
-        return fsspec.filesystem("file"), from_root(text)
+    _check_options(location, storage_options)
+    place = locate(name, location, follow=False)  # links may lead elsewhere on a worker
+    if isinstance(place, Path):
+        return fsspec.filesystem("file"), str(place)
+    scheme = scheme_of(place)
     if scheme in OBJECT_STORES:
-        url = _object_url(text)
-        host = urlsplit(url).netloc
-        object_store(f"{scheme}://{host}", storage_options)  # options that are wrong are an error
         from obstore.fsspec import FsspecStore
 
+        url = _object_url(place)
+        object_store(f"{scheme}://{urlsplit(url).netloc}", storage_options)  # or an error
         protocol, _, path = url.partition("://")
         make: Any = FsspecStore
         return make(protocol, **_object_options(url, storage_options)), path
-    found: tuple[Any, str] = fsspec.url_to_fs(text, **(storage_options or {}))
+    found: tuple[Any, str] = fsspec.url_to_fs(place, **(storage_options or {}))
     return found
-
-
-def from_root(text: str) -> str:
-    """Return a local path as one from the root, because workers may run in other folders.
-
-    Examples
-    --------
-    >>> from_root("/data/../x.npy")
-    '/data/../x.npy'
-    """
-    path = Path(text)
-    with suppress(RuntimeError):  # there is no such user, so that the sign is part of a name
-        path = path.expanduser()
-    return str(path.absolute())
 
 
 def zarr_store(
@@ -277,8 +257,7 @@ def path_of(place: StorePath) -> Path | None:
 
 def _check_options(location: object, storage_options: Any) -> None:
     check_options(storage_options)
-    is_url = isinstance(location, str) and scheme_of(location) not in {None, "file", "local"}
-    if storage_options and not is_url:
+    if storage_options and not is_remote(location):
         raise InvalidInputError(
             "storage_options are for URLs, and this place is not one of a server",
             argument="storage_options",
@@ -313,51 +292,23 @@ def _object_options(url: str, storage_options: Mapping[str, Any] | None) -> dict
 
 
 def store_name(store: Any, path: str = "") -> str:
-    """Return the name of a Zarr store, or of a place in it: a clean URL if it has one."""
+    """Return the name of a path, a URL, a Zarr store, or a place in it, without secrets."""
     kind, inner = type(store).__name__, getattr(store, "store", None)
-    if kind == "StorePath":
-        return store_name(inner, store.path)
-    text = str(store)
+    if kind in {"StorePath", "ObjectStore"}:
+        return store_name(inner, path or getattr(store, "path", ""))
+    text = os.fspath(store) if isinstance(store, (str, os.PathLike)) else str(store)
     if (snapshot := getattr(getattr(store, "session", None), "snapshot_id", None)) is not None:
         text = f"{kind}({snapshot})"  # Icechunk
     elif (files := getattr(store, "fs", None)) is not None:
         text = str(getattr(store, "path", ""))
         text = text if "://" in text else str(files.unstrip_protocol(text))
-    elif kind == "ObjectStore":
-        text = object_store_name(inner)
+    elif kind in _SCHEMES:
+        bucket = store.config.get("bucket") or store.config.get("container_name")
+        text = f"{_SCHEMES[kind]}://{bucket}/{store.prefix or ''}"
+    elif kind == "HTTPStore":
+        text = store.url
     text = clean_url(text).rstrip("/")
     return f"{text}/{path}" if path else text
-
-
-def location_name(location: Location) -> str:
-    """Return the name of a path, a URL or a Zarr store, without secrets."""
-    if isinstance(location, str | os.PathLike):
-        return clean_url(os.fspath(location))
-    return store_name(location)
-
-
-def object_store_name(store: Any) -> str:
-    """Return the name of a store of obstore: its URL if it has one."""
-    kind, prefix = type(store).__name__, getattr(store, "prefix", None)
-    schemes = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
-    if kind in schemes:
-        bucket = store.config.get("bucket") or store.config.get("container_name")
-        return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
-    return clean_url(store.url) if kind == "HTTPStore" else kind
-
-
-_DENIED = {"PermissionError", "PermissionDeniedError", "UnauthenticatedError"}
-_OF_SILENCE = {"ConnectionError", "TimeoutError", "ClientError", "GenericError", "gaierror"}
-_NOT_FOUND = {"FileNotFoundError", "NotFoundError"}
-
-_NO_ACCESS = f"access is denied: {CREDENTIALS}"
-_NO_ACCESS_HERE = "access is denied: let the user who runs this process, or a worker, read it"
-NOTHING_THERE = "nothing is there: check the path, the bucket, and the endpoint in storage_options"
-SILENT = (
-    "the server does not answer: try again, and check the host, the network, and the endpoint in "
-    'storage_options, such as {"endpoint_url": ...} for s3'
-)
-_CHECK = "check the place, the network and storage_options, or restore it from a copy"
 
 
 class RefusedError(StoreError):
@@ -368,52 +319,54 @@ class RefusedError(StoreError):
 def clear_errors(
     name: str,
     done: str,
-    remedy: str = _CHECK,
+    remedy: str | None = None,
     of: type[Exception] = Exception,
-    kind: type[StoreError] = StoreError,
+    *,
+    kind: type[CoresetError] = StoreError,
+    argument: str | None = None,
 ) -> Iterator[None]:
-    """Turn errors of disks, servers and codecs into one that names the place, without secrets."""
+    """Turn an error of a disk, a server or a format into one that names the place.
+
+    Parameters
+    ----------
+    name : str
+        What cannot be `done`, such as "read".
+    remedy : str, optional
+        By default it is one for disks, or for servers if `name` is a URL.
+    of : type
+        The errors that are meant.
+    kind : type
+        The error that is raised. It is another one if a file or a package is missing.
+    argument : str, optional
+    """
     try:
         yield
-    except CoresetError:
+    except (CoresetError, MemoryError):
         raise
     except of as error:
-        found = remedy_for(error, name)
-        made = RefusedError if found in {_NO_ACCESS, NOTHING_THERE} else kind
-        raise made(
-            f"{name} could not be {done} ({reason(error)})", argument=name, remedy=found or remedy
-        ) from (None if is_remote(name) else error)  # which may show a password
+        if isinstance(error, ImportError):
+            kind, remedy = MissingDependencyError, "install the package that it needs"
+        elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            kind = MissingPathError
+        elif is_denied(error) and kind is StoreError:
+            kind = RefusedError
+        remedy = remedy or (AT_A_SERVER if is_remote(name) else _ON_A_DISK)
+        made = kind(f"{name} cannot be {done} ({reason(error)})", argument=argument, remedy=remedy)
+        try:
+            raise made
+        finally:  # its context may hold a password, and need not pickle
+            made.__context__ = None
+
+
+def is_denied(error: Exception) -> bool:
+    """Whether an error of a file system, or of obstore, is that access is denied."""
+    kinds = {"PermissionDeniedError", "UnauthenticatedError"}
+    return isinstance(error, PermissionError) or type(error).__name__ in kinds
 
 
 def reason(error: BaseException) -> str:
-    """Return the kind of an error and its first line, with clean URLs."""
+    """Return the kind of an error, or of its cause, and its first line, with clean URLs."""
+    error = error.__cause__ or error
     line = str(getattr(error, "strerror", None) or error).strip().partition("\n")[0]
     text = " ".join(map(clean_url, line.split()))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def is_remote(*texts: str) -> bool:
-    """Whether one of some texts holds a URL that is not of this machine."""
-    return any("://" in text.replace("file://", "") for text in texts)
-
-
-def remedy_for(error: BaseException, *texts: str) -> str | None:
-    """Return what helps against an error of a file system, or None. URLs are in the texts."""
-    remote = is_remote(*texts)
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    kinds = {kind.__name__ for one in chain for kind in type(one).__mro__}
-    states = {getattr(one, "status", None) for one in chain}
-    # Without keys, machines of a cloud ask their host for some.
-    no_keys = "/latest/api/token" in str(error) or "/computeMetadata/" in str(error)
-    if no_keys or kinds & _DENIED or states & {401, 403}:
-        return _NO_ACCESS if remote else _NO_ACCESS_HERE
-    if not remote:
-        return None
-    absent = kinds & _NOT_FOUND or 404 in states or "404 Not Found" in str(error)
-    if states & {500, 502, 503, 504} or (kinds & _OF_SILENCE and not absent):
-        return SILENT
-    return NOTHING_THERE if absent else None

@@ -15,7 +15,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
-from daskcoreset.errors import StoreError
+from daskcoreset.errors import MissingPathError, StoreError
 from daskcoreset.storage.locations import RefusedError, clear_errors
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _again(request: Callable[P, T]) -> Callable[P, T]:
         for seconds in (0.1, 0.4, 1.6):
             try:
                 return request(*args, **options)
-            except RefusedError:
+            except (RefusedError, MissingPathError):
                 raise
             except StoreError:
                 pause(seconds)

@@ -249,10 +249,10 @@ def test_groups__errors_of_other_file_systems() -> None:
     closed = "ftp://me:some-password@127.0.0.1:1/s"
     for url in (closed, f"simplecache::{closed}"):
         for use in (write, read):
-            with pytest.raises(StoreError, match="could not be") as found:
+            with pytest.raises(StoreError, match="cannot be") as found:
                 use(url)
             assert "some-password" not in str(found.value)
-    with pytest.raises(StoreError, match="could not be written"):
+    with pytest.raises(StoreError, match="cannot be written"):
         write("data:///s")
 
 

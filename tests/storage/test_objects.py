@@ -10,7 +10,7 @@ import pytest
 from daskcoreset import CoresetTree
 from daskcoreset.errors import InvalidInputError, MissingDependencyError, StoreError
 from daskcoreset.storage.disk import find_folder
-from daskcoreset.storage.locations import clear_errors, object_store, object_store_name
+from daskcoreset.storage.locations import clear_errors, object_store, store_name
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 
 pytest.importorskip("obstore", reason="obstore is not installed")
@@ -29,15 +29,12 @@ def test_connect__by_the_names_of_fsspec_and_of_obstore(objects: ObjectServer) -
     one, two = object_store(url, by_obstore), object_store(url, by_fsspec)
     config: Any = [store.config for store in (one, two)]  # type: ignore[union-attr]
     assert config[0] == config[1]
-    assert object_store_name(one) == url
-    assert object_store_name(object_store("gs://bucket/a", {"anon": True})) == "gs://bucket/a"
+    assert store_name(one) == url
+    assert store_name(object_store("gs://bucket/a", {"anon": True})) == "gs://bucket/a"
     account = {"account_name": "me", "account_key": "a2V5"}
-    assert object_store_name(object_store("az://box/a", account)) == "az://box/a"
-    assert (
-        object_store_name(object_store("abfss://box@account.dfs.core.windows.net/a"))
-        == "az://box/a"
-    )
-    assert object_store_name(object_store("https://host:9000/a")) == "https://host:9000/a"
+    assert store_name(object_store("az://box/a", account)) == "az://box/a"
+    assert store_name(object_store("abfss://box@account.dfs.core.windows.net/a")) == "az://box/a"
+    assert store_name(object_store("https://host:9000/a")) == "https://host:9000/a"
 
 
 def test_connect__errors() -> None:
@@ -60,7 +57,7 @@ def test_connect__errors() -> None:
     with pytest.raises(StoreError) as told, clear_errors("az://box", "read"):
         raise signed
     assert SECRET not in f"{told.value}{told.value.__cause__}"
-    assert told.value.__suppress_context__
+    assert told.value.__context__ is None
 
 
 def test_connect__without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -308,7 +308,7 @@ class Place:
                 tag = self.folder.swap(data, base.tag)
                 if tag is not None:
                     return replace(after, tag=tag)
-            except RefusedError:
+            except (RefusedError, MissingPathError):
                 if not number:
                     raise
             except StoreError as error:

@@ -34,7 +34,7 @@ from daskcoreset.inputs.open import is_path, is_web_store, open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.zarr import is_store
-from daskcoreset.storage.locations import from_root, locate, path_of, store_name
+from daskcoreset.storage.locations import locate, path_of, store_name
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
@@ -325,8 +325,9 @@ def _absolute(source: Any) -> Any:
     """Return a source whose relative paths mean the same when the process goes elsewhere."""
     if isinstance(source, (list, tuple)):
         return [_absolute(one) for one in source]
-    is_local = isinstance(source, (str, os.PathLike)) and "://" not in os.fspath(source)
-    return from_root(os.fspath(source)) if is_local else source
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    return os.fspath(locate("source", source, follow=False))
 
 
 def _parquet_folder(place: Place) -> list[Place]:

@@ -333,7 +333,7 @@ def test_places__that_are_none(tmp_path: Path) -> None:
     from obstore.store import LocalStore as FolderStore
 
     # Its files can be replaced on no condition.
-    with pytest.raises(errors.StoreError, match="could not be written"):
+    with pytest.raises(errors.StoreError, match="cannot be written"):
         made(ObjectStore(FolderStore(str(tmp_path))))
     assert not list(tmp_path.rglob("*.*"))
     for store_of_zarr in (MemoryStore(), FsspecStore.from_url("memory://days")):
@@ -354,15 +354,13 @@ def test_errors__say_what_to_set(
     url, options = served.location, served.options
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    with objects.faults("403"):
-        with pytest.raises(errors.StoreError, match="access is denied: pass") as refused:
-            made(url, storage_options=options)
-        bare = {name: value for name, value in options.items() if name not in {"key", "secret"}}
-        bare |= {"retry_config": {"max_retries": 0}, "metadata_endpoint": objects.endpoint}
-        with pytest.raises(errors.StoreError, match="access is denied: pass"):
-            made(url, storage_options=bare)
+    with (
+        objects.faults("403"),
+        pytest.raises(errors.StoreError, match=r"PermissionDenied.*storage_options") as refused,
+    ):
+        made(url, storage_options=options)
     assert SECRET not in str(refused.value)
-    with pytest.raises(errors.StoreError, match="nothing is there: check the path, the bucket"):
+    with pytest.raises(errors.StoreError, match=r"no-such-bucket/days cannot be .*check the URL"):
         made("s3://no-such-bucket/days", storage_options=options)
     with pytest.raises(errors.InvalidInputError, match="'word' is not valid for store"):
         made(url, storage_options={"word": SECRET})

@@ -152,11 +152,11 @@ def test_build__of_a_file_that_may_not_be_read_says_so(
     path = write(tmp_path / name)
     for source in (path, path.as_uri()):
         build(source, size=9)  # what is imported on the way is so by then
-        with forbidden(path), pytest.raises(ValueError, match="access is denied") as caught:
+        with forbidden(path), pytest.raises(ValueError, match="Permission denied") as caught:
             build(source, size=9)
         assert "storage_options" not in str(caught.value)
         assert "AWS" not in str(caught.value)
-    with forbidden(path), pytest.raises(ValueError, match=r"source .* access is denied"):
+    with forbidden(path), pytest.raises(ValueError, match=r"source .* Permission denied"):
         CoresetTree.follow(path, ObjectStore(MemoryStore()), size=9)
 
 

@@ -63,7 +63,7 @@ def test_build__of_an_array_without_fill_value(
 
 
 @pytest.mark.parametrize(
-    ("chunks", "what"), [(None, "cannot be read"), ((10, 3), r"chunk at \(40, 0\) .*never written")]
+    ("chunks", "what"), [(None, "cannot be read"), ((10, 3), r"chunk at \(40, 0\) .*not stored")]
 )
 def test_build__finds_what_was_never_written_without_fill_value(
     chunks: tuple[int, ...] | None, what: str, tmp_path: Path
@@ -88,7 +88,7 @@ def test_hdf5__never_written(chunks: Any, tmp_path: Path) -> None:
         if chunks:
             array[:200] = array[300:] = 5.0
             array[300:] = 5.0
-    with pytest.raises(errors.StoreError, match=r'was never written.*missing_chunks="fill"'):
+    with pytest.raises(errors.StoreError, match=r'is not stored.*missing_chunks="fill"'):
         build(path, size=10, random_state=0)
     assert len(build(open_rows(path, missing_chunks="fill"), size=10, random_state=0)) == 10
 

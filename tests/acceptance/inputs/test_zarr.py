@@ -281,23 +281,23 @@ def damage(file: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["cut", "empty", "flipped"])
 @pytest.mark.parametrize(
-    ("options", "file", "named"),
+    ("options", "file"),
     [
-        ({"chunks": (25, 3)}, "c/5/0", "chunk 'c/5/0', which holds rows 125 to 150"),
-        ({"chunks": (25, 2)}, "c/5/1", "chunk 'c/5/1', which holds rows 125 to 150"),
-        ({"chunks": (25, 3), "shards": (50, 3)}, "c/2/0", r"chunk 'c/2/0' \(chunk \d.0\)"),
-        ({"chunks": (25, 3), "zarr_format": 2}, "5.0", "chunk '5.0', which holds rows 125"),
+        ({"chunks": (25, 3)}, "c/5/0"),
+        ({"chunks": (25, 2)}, "c/5/1"),
+        ({"chunks": (25, 3), "shards": (50, 3)}, "c/2/0"),
+        ({"chunks": (25, 3), "zarr_format": 2}, "5.0"),
     ],
 )
-def test_damage__names_store_chunk_and_rows(
-    how: str, options: dict[str, Any], file: str, named: str, tmp_path: Path
+def test_damage__names_store_and_chunk(
+    how: str, options: dict[str, Any], file: str, tmp_path: Path
 ) -> None:
     store_of(tmp_path / "a.zarr", **options)
     damage(tmp_path / "a.zarr" / file, how)
-    with pytest.raises(errors.StoreError, match=named) as caught:
+    with pytest.raises(errors.StoreError, match=f"chunk '{file}' of .* cannot be read") as caught:
         build(tmp_path / "a.zarr", size=20, chunks=BLOCK)
     message = str(caught.value)
-    assert f"rows 100 to 150 of 'file://{tmp_path}/a.zarr'" in message
+    assert f"file://{tmp_path}/a.zarr" in message
     assert "restore it from a copy" in message
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
 
@@ -306,7 +306,7 @@ def test_damage__of_a_presigned_url_shows_no_token(files: FileServer) -> None:
     store_of(files.folder / "a.zarr", chunks=(25, 3))
     lazy = plan(f"{files.url}/a.zarr", size=20, chunks=BLOCK)
     damage(files.folder / "a.zarr" / "c/5/0", "cut")
-    with pytest.raises(errors.CoresetError, match=f"of '{files.url}/a.zarr'"):
+    with pytest.raises(errors.CoresetError, match=f"of {files.url}/a.zarr"):
         lazy.compute()
 
 
@@ -327,11 +327,13 @@ def test_http__with_a_query(files: FileServer) -> None:
         assert all(request.endswith("?sv=1&sig=S3CRET%2Ba%3D") for request in asked)
         assert "S3CRET" not in str(found.provenance)
     files.failing["/c/1/0"] = 403
-    with pytest.raises(errors.StoreError, match="access is denied") as caught:
+    with pytest.raises(
+        errors.StoreError, match=r"'c/1/0' of .* \(ClientResponseError: 403"
+    ) as caught:
         build(f"{url}?sig=S3CRET", size=10)
     assert "S3CRET" not in str(caught.value)
     files.failing["zarr.json"] = 403
-    with pytest.raises(errors.InvalidInputError, match="access is denied") as denied:
+    with pytest.raises(errors.InvalidInputError, match=r"\(ClientResponseError: 403") as denied:
         build(f"{url}?sig=S3CRET", size=10)
     assert "S3CRET" not in str(denied.value)
 
