@@ -246,7 +246,8 @@ def find_unusable_row(
         problem += ", and of values so large squared distances overflow"
         remedy = "scale the columns, for example with sklearn.preprocessing.MaxAbsScaler"
     else:
-        problem += f", where sample_weight sums to {total:g}, and weighted squares overflow"
+        problem += f", where sample_weight sums to {total:g}"
+        problem += ", and weighted squared distances overflow"
         remedy = "scale sample_weight down"
     return InvalidRow(problem, row, name, remedy)
 

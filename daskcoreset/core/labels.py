@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.invalid import InvalidRow, first_failing
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError
@@ -21,7 +19,7 @@ MAX_CLASSES = 256
 MAX_LABELS = 10_000
 
 # One look at the types clears the usual case, at a tenth of the time.
-_NEVER_MISSING = {str, bytes, int, bool}
+_ALWAYS_USABLE = {str, bytes, int, bool}
 
 # Whole numbers of so small a range are looked up in a table, a tenth of the time of sorting.
 _TABLE = 2**16
@@ -85,47 +83,39 @@ def find_unusable_label(labels: AnyArray, rows: IndexArray | None = None) -> Inv
     >>> find_unusable_label(np.array([1.0, np.nan])).row
     1
     """
-    missing, other = _missing(labels), None
-    if missing.any():
-        problem, row = "y is missing or not finite{row}", int(missing.argmax())
-        remedy = "drop such rows, or label them (on_invalid is about X)"
-    elif labels.dtype == object and (other := _neither_number_nor_text(labels)) is not None:
-        problem, row = f"y must hold numbers or text, found {a_type(labels[other])}{{row}}", other
-        remedy = "convert it, for example with y.astype(str)"
-    else:
+    if labels.dtype.kind not in "fOT":
         return None
+    found = first_failing(labels, np.isfinite if labels.dtype.kind == "f" else _are_usable)
+    if found is None:
+        return None
+    row, _, label = found
+    if labels.dtype.kind == "f" or _is_missing(label):
+        problem = "y is missing or not finite{row}"
+        remedy = "drop such rows, or label them (on_invalid is about X)"
+    else:
+        problem = f"y must hold numbers or text, found {a_type(label)}{{row}}"
+        remedy = "convert it, for example with y.astype(str)"
     return InvalidRow(problem, row if rows is None else int(rows[row]), "y", remedy)
 
 
-def _missing(labels: AnyArray) -> Any:
-    if labels.dtype.kind == "f":
-        return ~np.isfinite(labels)
-    if labels.dtype.kind in "mM":
-        return np.isnat(labels)
-    listed = labels.tolist() if labels.dtype.kind in "OT" else []
-    if set(map(type, listed)) <= _NEVER_MISSING:
-        return np.zeros(len(labels), dtype=bool)
-    return np.array([_is_missing(label) for label in listed], dtype=bool)
+def _are_usable(labels: AnyArray) -> Any:
+    listed = labels.tolist()
+    if set(map(type, listed)) <= _ALWAYS_USABLE:
+        return np.ones(len(listed), dtype=bool)
+    return np.array([_is_usable(label) for label in listed], dtype=bool)
+
+
+def _is_usable(label: Any) -> bool:
+    """Whether a label is a number or text. The text of dates depends on the way they come."""
+    is_span = isinstance(label, np.timedelta64)  # to NumPy a number
+    return isinstance(label, (str, bytes, Number, np.bool_)) and not (is_span or _is_missing(label))
 
 
 def _is_missing(label: Any) -> bool:
-    if isinstance(label, (float, np.floating, Decimal)):
-        return math.isnan(label)
-    if isinstance(label, (np.datetime64, np.timedelta64)):
-        return bool(np.isnat(label))
-    # pandas' own words for it, which compare with nothing; pandas need not be installed.
-    return label is None or type(label).__name__ in {"NAType", "NaTType"}
-
-
-def _neither_number_nor_text(labels: AnyArray) -> int | None:
-    """Return the first such label. The text of dates depends on the way they come."""
-    listed = labels.tolist()
-    kinds = {
-        kind
-        for kind in set(map(type, listed))
-        if not issubclass(kind, (str, bytes, Number, np.bool_)) or issubclass(kind, np.timedelta64)
-    }
-    return next((row for row, label in enumerate(listed) if type(label) in kinds), None)
+    # pandas' own words for it compare with nothing; pandas need not be installed.
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(label, (Number, np.generic)) and bool(label != label)  # noqa: PLR0124 - NaN
 
 
 # --- classes ------------------------------------------------------------------------------

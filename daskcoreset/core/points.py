@@ -13,7 +13,7 @@ from daskcoreset.core.invalid import find_bad_weight, first_failing, refuse
 from daskcoreset.core.linalg import rows_at
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import n_dims
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
@@ -309,14 +309,8 @@ _CODES = {
 def _as_array(name: str, value: Any) -> AnyArray:
     """Return an argument as an array of one of its dtypes."""
     codes, form = _CODES[name]
-    try:
-        array = np.asarray(value)
-    except ValueError as error:  # lists of different lengths, or too deep
-        raise InvalidInputError(
-            f"{name} is {shown(value)}, which is no array ({error})",
-            argument=name,
-            remedy="pass an array",
-        ) from error
+    n_dims(name, value)  # which refuses lists of different lengths
+    array = np.asarray(value)
     kind = f"dtype {array.dtype}"
     if isinstance(value, np.ma.MaskedArray):
         kind = "the type of a masked array"

@@ -167,8 +167,8 @@ def n_dims(name: str, value: Any) -> int:
         ) from error
 
 
-def as_numbers(name: str, value: Any) -> FloatArray:
-    """Return an array of float64 numbers of any shape.
+def as_numbers(name: str, value: Any, remedy: str = "pass an array of numbers") -> FloatArray:
+    """Return a new array of float64 numbers of any shape. What is masked is NaN.
 
     Examples
     --------
@@ -178,14 +178,14 @@ def as_numbers(name: str, value: Any) -> FloatArray:
     daskcoreset.errors.InvalidTypeError: start is ['a'], which holds no numbers (...
     """
     try:
-        array: FloatArray = np.asarray(value, dtype=np.float64)
+        array = np.asarray(without_mask(value))
+        return array.astype(np.float64, casting="unsafe" if array.dtype == object else "same_kind")
     except Exception as error:  # whatever an object raises that says it is an array
         raise InvalidTypeError(
             f"{name} is {shown(value)}, which holds no numbers ({error})",
             argument=name,
-            remedy="pass an array of numbers",
+            remedy=remedy,
         ) from error
-    return array
 
 
 def is_int(value: Any) -> TypeGuard[int]:

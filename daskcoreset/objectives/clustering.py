@@ -12,8 +12,8 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import refuse
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.core.validation import a_type, n_dims
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import as_numbers, n_dims
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
@@ -247,9 +247,14 @@ class Distortion(DivergenceParameter, _OfCenters):
         return min(require_parts(self), int((block.weights > 0).sum()))
 
 
+_CENTERS = "pass an array of shape (k, d), or a fitted model that has cluster_centers_"
+
+
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
     """Return the centers of one solution, or of a fitted model, as float64 of shape (k, d)."""
-    array = _as_numbers(getattr(centers, "cluster_centers_", centers), name)
+    centers = getattr(centers, "cluster_centers_", centers)
+    centers = centers.toarray() if hasattr(centers, "toarray") else centers
+    array = as_numbers(name, centers, _CENTERS)
     if array.ndim != 2 or array.shape[1] != n_features or not len(array):
         raise InvalidInputError(
             f"{name} has shape {array.shape}",
@@ -261,25 +266,3 @@ def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArr
             f"{name} is not finite", argument=name, remedy="pass finite centers"
         )
     return array
-
-
-def _as_numbers(centers: Any, name: str) -> FloatArray:
-    if hasattr(centers, "toarray"):
-        centers = centers.toarray()
-    if np.ma.is_masked(centers):
-        raise InvalidInputError(
-            f"{name} is masked", argument=name, remedy="fill what is masked with numbers"
-        )
-    try:
-        array = np.asarray(centers)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf":
-        raise InvalidTypeError(
-            f"{name} is {a_type(centers)}, which has no centers of real numbers",
-            argument=name,
-            remedy="pass an array of shape (k, d), or a fitted model that has cluster_centers_",
-        )
-    return np.array(array, dtype=np.float64)

@@ -46,7 +46,7 @@ class Rows:
 
     def starting_centers(self, init: Any, n_clusters: int) -> FloatArray:
         """Return the initial centers of the caller, checked, less `origin`."""
-        centers = as_numbers("init", init).copy()
+        centers = as_numbers("init", init)
         shape = (n_clusters, self.points.shape[1])
         if centers.shape != shape:
             raise InvalidInputError(
