@@ -13,7 +13,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.messages import need_matplotlib
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type, as_int, check_flag, check_type, shown
@@ -209,7 +209,7 @@ def plot_audit(
     -------
     matplotlib.axes.Axes
     """
-    need_matplotlib()
+    import_optional("matplotlib")
     ax = _axes_for(ax)
     widest = float(np.abs(differences[np.isfinite(differences)]).max(initial=1e-3))
     placed = np.clip(np.nan_to_num(differences), -1.2 * widest, 1.2 * widest)
@@ -280,7 +280,7 @@ def _picture(  # noqa: PLR0917 - the arguments of both calls, in their order
             raise InvalidInputError(
                 f"bins is {bins}", argument="bins", remedy=f"pass at most {_MOST_BINS}"
             )
-    need_matplotlib()
+    import_optional("matplotlib")
     center, axes, shares = _axes_of(coresets[0].points, coresets[0].weights)
     scale = min(_scale_of(one.weights) for one in coresets)
     picture = _Picture(center, axes, shares, [], None, scale, _labels_of(coresets), legend)
@@ -492,7 +492,7 @@ def _panels(axes: Any, n: int) -> AnyArray:
                 remedy="pass one per coreset",
             )
         return given
-    pyplot = need_matplotlib("matplotlib.pyplot")
+    pyplot = import_optional("matplotlib.pyplot")
     high = -(-n // _PANELS)
     wide = -(-n // high)
     size = {"figsize": (4.2 * wide, 3.8 * high)} if n > 1 else {}

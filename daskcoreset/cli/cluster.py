@@ -33,11 +33,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     if scheduler is None and workers is None:
         yield
         return
-    distributed = import_optional(
-        "distributed",
-        "--scheduler and --workers need distributed; "
-        'pip install "daskcoreset[distributed]" brings it.',
-    )
+    distributed = import_optional("distributed", "scheduler")
     if scheduler is not None:
         with _connected(distributed, scheduler):
             yield

@@ -46,7 +46,7 @@ from daskcoreset.cli.trees import trees
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.messages import need_matplotlib
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.progress import show_progress
@@ -279,7 +279,7 @@ def plot(
 ) -> None:
     """Draw the rows of the coreset STORE, sized by weight."""
     target = file_to_write(out, (".png", ".svg", ".pdf"), overwrite=overwrite)
-    need_matplotlib().use("agg")  # no window is wanted, and none may be possible
+    import_optional("matplotlib").use("agg")  # no window is wanted, and none may be possible
     coreset = Coreset.from_zarr(path, storage_options=reading.told(path))
     rows: Any = None
     keys: dict[str, Any] = {}
@@ -290,7 +290,7 @@ def plot(
         with new_file(target) as scratch:
             drawing.savefig(scratch, dpi=150)
     finally:
-        need_matplotlib("matplotlib.pyplot").close(drawing)  # who calls this may go on
+        import_optional("matplotlib.pyplot").close(drawing)  # who calls this may go on
     show("picture", {"picture": out, "rows": len(coreset)})
 
 

@@ -612,9 +612,7 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             If xarray is not installed.
         """
-        xarray = import_optional(
-            "xarray", 'xarray is not installed; pip install "daskcoreset[xarray]" brings it'
-        )
+        xarray = import_optional("xarray")
         arrays, dims, attributes = to_arrays(self)
         columns = self.provenance.get("columns")
         coords: dict[str, Any] = {} if columns is None else {"feature": list(columns)}
@@ -658,9 +656,7 @@ class Coreset(WeightedPoints):
         >>> coreset.to_dataframe().columns.tolist()
         ['x0', 'x1', 'weight', 'index']
         """
-        pandas = import_optional(
-            "pandas", 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
-        )
+        pandas = import_optional("pandas")
         columns = list(self.provenance.get("columns") or (f"x{j}" for j in range(self.n_features)))
         added = [(weight, self.weights), (index, self.indices)]
         if self.labels is not None:

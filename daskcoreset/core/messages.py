@@ -181,23 +181,25 @@ def warn_user(message: str) -> None:
 
 # --- packages that may be missing ---------------------------------------------------------
 
-_PLOTS = 'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
+# The extra of this package that brings another one.
+_EXTRAS = {
+    "distributed": "distributed",
+    "h5py": "hdf5",
+    "matplotlib": "plot",
+    "obstore": "remote",
+    "pandas": "dataframe",
+    "pyarrow": "dataframe",
+    "xarray": "xarray",
+}
 
 
-def import_optional(module: str, message: str) -> Any:
-    """Import a package that may be missing, or raise an error with this message."""
+def import_optional(module: str, argument: str | None = None) -> Any:
+    """Import a module of a package that may be missing, which an argument needs."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingDependencyError(message) from error
-
-
-def need_matplotlib(module: str = "matplotlib") -> Any:
-    """Import matplotlib, or a module of it. Called before data are read for a picture."""
-    return import_optional(module, _PLOTS)
-
-
-def import_reader(module: str, extra: str, name: str) -> Any:
-    """Return the optional package that reads a file, which was passed as the argument `name`."""
-    install = f'install it with: pip install "daskcoreset[{extra}]".'
-    return import_optional(module, f"{name} needs the package {module}; {install}")
+        package = module.partition(".")[0]
+        target = f'"daskcoreset[{_EXTRAS[package]}]"' if package in _EXTRAS else package
+        raise MissingDependencyError(
+            f"{package} is not installed", argument=argument, remedy=f"run: pip install {target}"
+        ) from error

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.invalid import EXACT, find_inexact, inexact_row
-from daskcoreset.core.messages import import_reader
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.arrays import RowArray
@@ -183,7 +183,7 @@ def from_arrow(table: Any, first_row: int = 0) -> Any:
     """
     import pyarrow as pa
 
-    pandas = import_reader("pandas", "dataframe", "X")
+    pandas = import_optional("pandas", "X")
     for j, field in enumerate(table.schema):
         column = table.column(j)
         if isinstance(field.type, pa.BaseExtensionType):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.messages import import_reader
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import Group, RowArray, near, stacked
@@ -89,7 +89,7 @@ class Hdf5Group(Group):
 
 def open_hdf5(place: Place, name: str, stack: ExitStack, options: ReadOptions) -> Hdf5Group:
     """Open an HDF5 file, passed as the argument `name`."""
-    import_reader("h5py", "hdf5", name)
+    import_optional("h5py", name)
     return Hdf5Group(stack.enter_context(_file_at(place)), options.missing_chunks, place)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.messages import import_reader
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray
@@ -176,7 +176,7 @@ class ParquetFiles:
     """
 
     def __init__(self, source: Any, base: Place | None = None) -> None:
-        import_reader("pyarrow", "dataframe", "X")
+        import_optional("pyarrow", "X")
         import pyarrow as pa
         import pyarrow.dataset as ds
 

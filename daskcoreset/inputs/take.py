@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.messages import import_reader
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.errors import InvalidInputError
@@ -90,7 +90,7 @@ def _check(indices: IndexArray, n_rows: int) -> None:
 
 def _of_table(table: Any, indices: IndexArray, columns: Any) -> Any:
     """Return rows of a table of Arrow, with columns of all types."""
-    import_reader("pandas", "dataframe", "X")
+    import_optional("pandas", "X")
     names = list(columns or table.column_names)
     check_columns(names, table.column_names)
     _check(indices, len(table))
@@ -101,7 +101,7 @@ def _of_table(table: Any, indices: IndexArray, columns: Any) -> Any:
 
 def _of_files(files: ParquetFiles, indices: IndexArray, columns: Any) -> Any:
     """Read the row groups that hold some rows, with columns of all types."""
-    pandas = import_reader("pandas", "dataframe", "X")
+    pandas = import_optional("pandas", "X")
     names = list(columns or files.table.column_names)
     check_columns(names, files.table.column_names)
     starts = np.cumsum([0, *(group.rows for group in files.groups)])

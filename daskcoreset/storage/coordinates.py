@@ -21,7 +21,9 @@ def stored_values(values: AnyArray) -> tuple[AnyArray, str]:
         return values.view(np.int64), form
     if values.dtype.kind != "O":
         return values, form
-    numbers = _cftime().date2num(values, _UNITS, calendar=form.removeprefix(CALENDAR))
+    numbers = import_optional("cftime").date2num(
+        values, _UNITS, calendar=form.removeprefix(CALENDAR)
+    )
     return np.asarray(numbers, dtype=np.int64), form
 
 
@@ -29,16 +31,11 @@ def loaded_values(stored: Any, form: str) -> AnyArray:
     """Return the values of `stored_values`, also from a list of them."""
     if form.startswith(CALENDAR):
         calendar = form.removeprefix(CALENDAR)
-        dates = _cftime().num2date(np.asarray(stored, np.int64), _UNITS, calendar=calendar)
+        dates = import_optional("cftime").num2date(
+            np.asarray(stored, np.int64), _UNITS, calendar=calendar
+        )
         return np.asarray(dates, dtype=object)
     dtype = np.dtype(form)
     if dtype.kind in "mM":
         return np.asarray(stored, np.int64).view(dtype)
     return np.asarray(stored, dtype)
-
-
-def _cftime() -> Any:
-    remedy = (
-        'the coreset has dates of another calendar; "pip install cftime" brings what reads them.'
-    )
-    return import_optional("cftime", remedy)

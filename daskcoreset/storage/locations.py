@@ -42,8 +42,6 @@ OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl"
 _SCHEME = re.compile(r"(file|local)(?=:/)|[a-z][a-z0-9+.-]+(?=://|::.*://)", re.IGNORECASE)
 _FILE = re.compile(r"[a-z]+:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
 
-_MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
-
 # The names of options that s3fs, gcsfs and adlfs have, and those of obstore.
 _OPTIONS = {
     "key": "access_key_id",
@@ -175,7 +173,7 @@ def clean_url(url: str) -> str:
 
 def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
     """Return the store of obstore at the folder that a URL of an object store or the web names."""
-    import_optional("obstore", _MISSING)
+    import_optional("obstore")
     from obstore import store as stores
     from obstore.exceptions import BaseError
 

@@ -102,7 +102,7 @@ def test_coordinates__of_other_calendars(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("coordinates", "error", "message"),
     [
-        ([1], InvalidTypeError, "coordinates is a list"),
+        ([1], InvalidTypeError, r"coordinates is \[1\]"),
         ({"a": [1.0]}, InvalidInputError, r"coordinates\['a'\] has shape \(1,\) for 2 rows"),
     ],
 )

@@ -156,8 +156,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         """
         columns = [column.name for column in fields(Leaf) if column.compare]
         rows = [asdict(leaf) for leaf in self]
-        msg = 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
-        frame: pd.DataFrame = import_optional("pandas", msg).DataFrame(rows, None, columns)
+        frame: pd.DataFrame = import_optional("pandas").DataFrame(rows, None, columns)
         return frame
 
     def select(self, leaves: Any) -> list[bool]:
