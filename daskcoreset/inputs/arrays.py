@@ -274,17 +274,14 @@ class JoinedRows(RowArray):
         """Join the arrays of files, which were passed as `argument`."""
         first = arrays[0]
         for array, name in zip(arrays, names, strict=True):
-            for what, one, other in (
-                ("shape", array.shape[1:], first.shape[1:]),
-                ("dtype", array.dtype, first.dtype),
-            ):
-                if one != other:
-                    raise InvalidInputError(
-                        f"{argument} has files that differ: {name!r} has rows of {what} {one}, "
-                        f"and {names[0]!r} of {other}",
-                        argument=argument,
-                        remedy="pass files of one kind",
-                    )
+            if (array.shape[1:], array.dtype) != (first.shape[1:], first.dtype):
+                raise InvalidInputError(
+                    f"{argument} has files that differ: {name!r} has rows of shape "
+                    f"{array.shape[1:]} and dtype {array.dtype}, and {names[0]!r} of shape "
+                    f"{first.shape[1:]} and dtype {first.dtype}",
+                    argument=argument,
+                    remedy="pass files of one kind",
+                )
         return cls(arrays)
 
     @cached_property

@@ -140,9 +140,12 @@ def open_all(
             argument="storage_options",
             remedy="leave them out, or pass a URL",
         )
-    named = next(filter(None, map(shown_location, given.values())), "X")
-    work = partial(_open_parts, given, options)
-    opened = in_time(work, lambda: f"{named} was still being opened", NO_ANSWER)
+
+    def standing() -> str:
+        named = next(filter(None, map(shown_location, given.values())), "X")
+        return f"{named} was still being opened"
+
+    opened = in_time(partial(_open_parts, given, options), standing, NO_ANSWER)
     for name, part in opened.parts.items():
         # Dask arrays have no attributes.
         source = given[name] if hasattr(part, "__dask_graph__") and name in given else part
@@ -163,10 +166,8 @@ def _open_parts(given: dict[str, Any], options: ReadOptions) -> OpenedData:
             if name not in parts:
                 parts[name] = _open_vector(part, name, stack, options)
     # The name of a Dask array is a hash, which does not identify its data.
-    origin = shown_location(X)
-    if isinstance(rows := parts["X"], RowArray):
-        columns, origin = columns or rows.columns, rows.name or origin
-    return OpenedData(parts, columns, None if origin is None else clean_url(origin))
+    own = parts["X"].name if isinstance(parts["X"], RowArray) else None
+    return OpenedData(parts, columns, shown_location(X) if own is None else clean_url(own))
 
 
 def shown_location(X: Any) -> str | None:
@@ -214,6 +215,8 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
     -------
     RowArray, dask.array.Array, Group, ParquetFiles, Files, or a frame or table
     """
+    if type(part) is np.ndarray:  # at once, because small data in memory are many
+        return MemoryRows(part)
     if is_store(part):
         return open_store(part, name, options)
     if not is_path(part):
@@ -293,6 +296,8 @@ def _parts_of(
             name: JoinedRows.of([one[name] for one in found], X.names, name) for name in found[0]
         }
         return parts, None
+    if isinstance(X, RowArray) and chosen is None:
+        return {"X": X}, X.columns
     files = X if isinstance(X, ParquetFiles) else None
     frame = as_frame(X if files is None else files.table, chosen, keys.values())
     if is_frame(frame):
@@ -302,7 +307,8 @@ def _parts_of(
             features = tuple(str(one) for one in frame.columns if one not in keys.values())
             return arrays_of_dask(frame, keys, _of_partitions(frame, beside)), features
         rows = FrameRows.of if files is None else files.rows
-        return {name: rows(part) for name, part in split_columns(frame, keys).items()}, None
+        parts = {name: rows(part) for name, part in split_columns(frame, keys).items()}
+        return parts, parts["X"].columns
     if chosen is not None:
         raise InvalidInputError(
             "columns selects features of data frames, tables and Parquet files, and X is an array "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -174,13 +175,14 @@ def open_rows(
 
 def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
     """Check that all columns that were asked for are there."""
-    if unknown := [name for name in columns if name not in names]:
+    found = Counter(names)
+    if unknown := [name for name in columns if not found[name]]:
         raise InvalidInputError(
             f"columns has {unknown}, but X has the columns {list(names)}",
             argument="columns",
             remedy="pass some of these names",
         )
-    if twice := [name for name in columns if list(names).count(name) > 1]:
+    if twice := [name for name in columns if found[name] > 1]:
         raise InvalidInputError(
             f"X has more than one column named {twice}",
             argument="columns",
