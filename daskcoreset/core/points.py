@@ -202,12 +202,14 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     >>> concatenate([one, one.take(slice(1))]).indices
     array([0, 1, 0])
     """
-    _one_of("numbers of features", {part.n_features for part in parts})
-    _one_of(
-        "storage", {"dense" if isinstance(part.points, np.ndarray) else "sparse" for part in parts}
-    )
-    kinds = {"none" if part.labels is None else part.labels.dtype.kind for part in parts}
-    _one_of("kinds of labels", kinds)
+    forms = {
+        f"{part.n_features} features, {type(part.points).__name__}, "
+        f"labels {'-' if part.labels is None else part.labels.dtype.kind}"
+        for part in parts
+    }
+    if len(forms) > 1:
+        problem = f"parts differ in their form: {sorted(forms)}"
+        raise InvalidInputError(problem, remedy="bring them to one form first")
     points = [part.points for part in parts]
     labels = [part.labels for part in parts if part.labels is not None]
     together: Any
@@ -233,14 +235,6 @@ def from_checked(
     made = object.__new__(WeightedPoints)
     made._keep(points, weights, indices, labels)
     return made
-
-
-def _one_of(aspect: str, kinds: set[Any]) -> None:
-    if len(kinds) > 1:
-        raise InvalidInputError(
-            f"parts differ in their {aspect}: {sorted(kinds)}",
-            remedy="bring them to one form first",
-        )
 
 
 def _read_points(value: Any) -> Points:

@@ -13,12 +13,6 @@ import numpy as np
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
-# Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
-_MAX_COLUMNS = 2**14
-
-# Numbers of a block, zeros included, from which sparse rows count as many.
-_MAX_ZEROS = 2**28
-
 # Names that a remedy lists at most.
 _MAX_NAMES = 50
 
@@ -43,24 +37,6 @@ def without_mask(array: Any) -> Any:
         plain = plain.astype(np.result_type(array.dtype, np.float16)) if is_real else plain
         plain = plain.filled(np.nan)
     return np.asarray(plain)
-
-
-def too_many_zeros(rows: float, columns: int) -> str | None:
-    """Return why distances of sparse rows would go through too many zeros, or None.
-
-    Examples
-    --------
-    >>> print(too_many_zeros(20_000, 100_000)[:54])
-    distances go through the zeros of sparse rows as well;
-    >>> too_many_zeros(2_000, 100_000)
-    """
-    if columns <= _MAX_COLUMNS or rows * columns <= _MAX_ZEROS:
-        return None
-    return (
-        f"distances go through the zeros of sparse rows as well; pass {_MAX_COLUMNS:,} columns at "
-        f"most, for example those of sklearn.decomposition.TruncatedSVD or of "
-        f"sklearn.feature_selection."
-    )
 
 
 def shown(value: Any) -> str:

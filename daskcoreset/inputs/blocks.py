@@ -22,7 +22,6 @@ from daskcoreset.core.validation import (
     as_int,
     check_choice,
     is_choice,
-    too_many_zeros,
 )
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray, cut_chunks, even_cut, is_sparse
@@ -49,6 +48,12 @@ FEW_BLOCKS = 64
 
 # Blocks at most, unless the caller cuts them: a scheduler takes about 6 KB a task.
 MAX_BLOCKS = 100_000
+
+# Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
+_MAX_COLUMNS = 2**14
+
+# Numbers of a block, zeros included, from which sparse rows count as many.
+_MAX_ZEROS = 2**28
 
 
 @dataclass(frozen=True, eq=False, slots=True)  # slots pickle without the names of the fields
@@ -206,12 +211,14 @@ class RowBlocks:
 
     def refuse_zeros(self, rows: int | None = None) -> None:
         """Raise an error if a number of sparse rows, by default a block, have too many zeros."""
-        if not self.sparse:
-            return
-        n_features = self.schema.n_features
-        reason = too_many_zeros(self.block_rows if rows is None else rows, n_features)
-        if reason is not None:
-            raise InvalidInputError(f"X has {n_features:,} columns, and {reason}")
+        columns, rows = self.schema.n_features, self.block_rows if rows is None else rows
+        if self.sparse and columns > _MAX_COLUMNS and rows * columns > _MAX_ZEROS:
+            raise InvalidInputError(
+                f"X has {columns:,} columns, and distances go through the zeros of sparse rows too",
+                argument="X",
+                remedy=f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
+                "sklearn.decomposition.TruncatedSVD",
+            )
 
     def by(self, metric: Metric) -> RowBlocks:
         """Return blocks whose rows are of length one where the metric is cosine."""
