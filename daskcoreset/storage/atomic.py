@@ -3,28 +3,28 @@
 A folder is filled under a hidden name beside its target, flushed to the disk, and renamed. A rename
 cannot replace a folder that holds something, so the old one is first renamed aside, and removed
 only when the new one stands in its place. A process that is killed leaves hidden folders. After a
-kill between the two renames both are there, complete.
+kill between the two renames both are there, complete, and `standing` is the old one.
 """
 
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
-import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daskcoreset.storage.locations import clear_errors
+from daskcoreset.storage.locations import RefusedError, clear_errors
 
-_LEFTOVER = re.compile(r"\..+\.daskcoreset-(?:partial|previous)(?:\.\w+)?")
+# The ends of the hidden names of what is being written, and of what it replaces.
+_PARTIAL, _BEFORE = ".daskcoreset-partial", ".daskcoreset-previous"
+
+# The files that killed writers leave.
+LEFTOVERS = f".*{_PARTIAL}.*"
+
 _ELSEWHERE = "choose another path"
-
-# Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.
-_NAME_LENGTH = 40
 
 
 @contextmanager
@@ -48,27 +48,49 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     >>> (target / "data").read_text()
     'all of it'
     """
-    scratch = path.with_name(f".{_tag(path)}.{uuid.uuid4().hex}.daskcoreset-partial")
-    previous = scratch.with_suffix(".daskcoreset-previous")
-    with clear_errors(str(path), "written", _ELSEWHERE, OSError):
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_PARTIAL}")
+    before = scratch.with_suffix(_BEFORE)
+    with clear_errors(str(path), "written", _ELSEWHERE, OSError, kind=RefusedError):
         make_folder(path.parent)
         scratch.mkdir()
         try:
             yield scratch
             _flush(scratch)
             if may_replace():
-                path.rename(previous)
+                path.rename(before)
             elif path.is_dir():  # Windows renames onto nothing only
                 path.rmdir()
             scratch.rename(path)
             flush_entry(path.parent)
         finally:
-            if previous.is_dir() and not path.exists():
-                previous.rename(path)
+            recover(path)
             # Links in them are removed, and not followed.
-            for folder in (previous, scratch):
+            for folder in (before, scratch):
                 with suppress(OSError):  # of a descriptor that an interrupt left closed
                     shutil.rmtree(folder, ignore_errors=True)
+
+
+def standing(path: Path) -> Path:
+    """Return a folder, or the one before, if a replacement was killed between its renames."""
+    if not path.exists():
+        for before in path.parent.glob(f".{glob.escape(path.name)}.*{_BEFORE}"):
+            # Without the one that was to take its place, it has been replaced.
+            if before.with_suffix(_PARTIAL).is_dir():
+                return before
+    return path
+
+
+def recover(path: Path) -> None:
+    """Put the folder before back in place, if a replacement ended between its renames."""
+    if (there := standing(path)) != path:
+        there.rename(path)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files by their paths in a folder."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
 
 
 @contextmanager
@@ -85,9 +107,8 @@ def new_file(path: Path) -> Iterator[Path]:
     ['rows.csv']
     """
     target = Path(os.path.realpath(path))
-    scratch = target.with_name(f".{target.stem}.{uuid.uuid4().hex}.daskcoreset-partial")
-    scratch = scratch.with_name(scratch.name + target.suffix)
-    with clear_errors(str(path), "written", _ELSEWHERE, OSError):
+    scratch = target.with_name(f".{target.stem}.{uuid.uuid4().hex}{_PARTIAL}{target.suffix}")
+    with clear_errors(str(path), "written", _ELSEWHERE, OSError, kind=RefusedError):
         try:
             yield scratch
             _fsync(scratch, os.O_RDWR)
@@ -96,28 +117,6 @@ def new_file(path: Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):
                 scratch.unlink(missing_ok=True)
-
-
-def is_leftover(path: Path) -> bool:
-    """Return whether a path has a hidden name of `new_store` or `new_file`."""
-    return _LEFTOVER.fullmatch(path.name) is not None
-
-
-def find_previous(path: Path) -> Path | None:
-    """Return the folder that was at `path` before a replacement was killed between its renames."""
-    pattern = f".{glob.escape(_tag(path))}.*.daskcoreset-previous"
-    names = glob.glob(pattern, root_dir=path.parent)  # noqa: PTH207 - of no error
-    hidden = [path.with_name(name) for name in names]
-    # Without the one that was to take its place, it has been replaced.
-    found = [one for one in hidden if one.with_suffix(".daskcoreset-partial").is_dir()]
-    return min(found, default=None)
-
-
-def _tag(path: Path) -> str:
-    """Return the form of a name in hidden names: itself, or its digest if it is long."""
-    if len(path.name) <= _NAME_LENGTH:
-        return path.name
-    return hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:_NAME_LENGTH]
 
 
 def make_folder(folder: Path) -> None:

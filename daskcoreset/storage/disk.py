@@ -12,7 +12,13 @@ from typing import Any
 
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.storage.atomic import is_leftover, make_folder, new_file, new_store
+from daskcoreset.storage.atomic import (
+    LEFTOVERS,
+    make_folder,
+    new_file,
+    new_store,
+    write_files,
+)
 from daskcoreset.storage.locations import (
     OBJECT_STORES,
     RefusedError,
@@ -20,7 +26,6 @@ from daskcoreset.storage.locations import (
     clear_errors,
     object_store,
     path_of,
-    reason,
     scheme_of,
     store_name,
     zarr_store,
@@ -54,19 +59,17 @@ class DiskFolder:
 
     def swap(self, data: bytes, tag: object) -> object:
         """Write the root in place of the one with a tag. Return the new tag, or None if it went."""
-        try:
+        remedy = "check the disk and the permissions"
+        with clear_errors(self.name, "written", remedy, OSError, kind=RefusedError):
             make_folder(self.path)
             with self._locked():
                 found = self.root()
                 if (None if found is None else found.tag) != tag:
                     return None
                 # Writers that were killed have left theirs.
-                self.remove([path.name for path in self.path.glob(".*") if is_leftover(path)])
+                self.remove([path.name for path in self.path.glob(LEFTOVERS)])
                 with new_file(self.path / ROOT) as scratch:
                     scratch.write_bytes(data)
-        except OSError as error:
-            message = f"{self.path} could not be written ({reason(error)})"
-            raise RefusedError(message, remedy="check the disk and the permissions") from error
         return data
 
     def get(self, key: str) -> dict[str, bytes] | None:
@@ -84,9 +87,7 @@ class DiskFolder:
             return
         try:
             with new_store(path, lambda: False) as scratch:
-                for name, data in files.items():
-                    (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-                    (scratch / name).write_bytes(data)
+                write_files(scratch, files)
         except StoreError:
             if not path.is_dir():  # another writer was first
                 raise
@@ -104,7 +105,7 @@ class DiskFolder:
             for entry in os.scandir(self.path) if self.path.exists() else ():
                 if entry.is_dir(follow_symlinks=False):
                     found += [f"{entry.name}/{name}" for name in os.listdir(entry)]  # noqa: PTH208
-                elif entry.name != _LOCK and not is_leftover(Path(entry)):
+                elif not entry.name.startswith("."):  # the lock, and what killed writers left
                     found.append(entry.name)
         return found
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ from daskcoreset.errors import (
     MissingPathError,
     StoreError,
 )
-from daskcoreset.storage.atomic import find_previous, new_store
+from daskcoreset.storage.atomic import new_store, recover, standing, write_files
 from daskcoreset.storage.locations import (
     Location,
     clear_errors,
@@ -32,6 +32,7 @@ from daskcoreset.storage.locations import (
     store_name,
     zarr_store,
 )
+from daskcoreset.storage.objects import ROOT
 
 if TYPE_CHECKING:
     import zarr
@@ -74,46 +75,6 @@ class GroupContents:
     kind: str
     groups: Mapping[str, GroupContents] = field(default_factory=dict)
 
-    def checked(self) -> GroupContents:
-        """Return the contents with attributes in plain JSON. Anything else is an error."""
-        try:
-            plain = json.loads(json.dumps(dict(self.attributes), allow_nan=False))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInputError(
-                f"attributes must be plain JSON: {error}", remedy="convert them first"
-            ) from error
-        return replace(self, attributes=plain)
-
-    @property
-    def header(self) -> dict[str, JSON]:
-        """The kind, the version, and the members with their dtypes."""
-        arrays = {name: _spelled(array) for name, array in self.arrays.items()}
-        members = {**arrays, **dict.fromkeys(self.groups, _GROUP)}
-        return {"kind": self.kind, "version": SCHEMA_VERSION, "members": members}
-
-    @cached_property
-    def digest(self) -> str:
-        """Digest of all that is stored."""
-        names = sorted(self.arrays)
-        axes = {name: [self.arrays[name].shape, self.dims[name]] for name in names}
-        inner = {name: group.digest for name, group in self.groups.items()}
-        described = json.dumps([self.header, self.attributes, axes, inner], sort_keys=True)
-        digest = hashlib.sha256(described.encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return digest.hexdigest()
-
-
-def _spelled(array: AnyArray) -> str:
-    """Spell the dtype of an array alike on every machine."""
-    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
-
-
-def _bits(array: AnyArray) -> bytes:
-    if array.dtype.kind == "T":
-        return json.dumps(array.ravel().tolist()).encode()
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-
 
 @contextmanager
 def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
@@ -142,68 +103,91 @@ def write_group(
     a group without digest is an error to read. Of two writers of a new group, a conditional write
     refuses the second.
     """
-    contents = contents.checked()
     check_flag("overwrite", overwrite)
+    files = group_files(contents)
     name = store_name(store)
 
     def write() -> None:
-        _write(zarr_store(store, storage_options), contents, overwrite=overwrite)
+        place = zarr_store(store, storage_options)
+        path = path_of(place)
+        if path is None:
+            _send(place, files, _replaced(place, contents.kind, overwrite=overwrite))
+            return
+        recover(path)
+
+        def may_replace() -> bool:
+            return bool(_replaced(place, contents.kind, overwrite=overwrite))
+
+        may_replace()  # asked before the work and again after it
+        with new_store(path, may_replace) as scratch:
+            write_files(scratch, files)
 
     with clear_errors(name, "written"):
         in_time(write, lambda: f"{name} has not answered", NO_ANSWER)
 
 
-def _write(place: StorePath, contents: GroupContents, *, overwrite: bool) -> None:
-    from zarr.storage import LocalStore, StorePath
+def group_files(contents: GroupContents) -> dict[str, bytes]:
+    """Return the files of a Zarr group by their paths in it."""
+    import zarr
+    from zarr.storage import MemoryStore
 
-    if place.read_only or not place.store.supports_deletes:
+    found: dict[str, Any] = {}
+    group = zarr.create_group(MemoryStore(found), zarr_format=3)
+    for name, array in contents.arrays.items():
+        _write_array(group, name, array, contents.dims[name])
+    files = {path: buffer.to_bytes() for path, buffer in found.items() if path != ROOT}
+    for name, inner in contents.groups.items():
+        files |= {f"{name}/{path}": data for path, data in group_files(inner).items()}
+    members = {name: _spelled(array) for name, array in contents.arrays.items()}
+    header = {
+        "kind": contents.kind,
+        "version": SCHEMA_VERSION,
+        "members": {**members, **dict.fromkeys(contents.groups, _GROUP)},
+        "files": sorted(files),
+    }
+    try:
+        text = json.dumps({**contents.attributes, HEADER: header}, allow_nan=False)
+        attributes: dict[str, Any] = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"store {_name(place)} is read-only or cannot delete",
-            remedy="write to a directory and copy that",
-        )
-    path = path_of(place)
-    if path is not None and not path.exists() and (before := find_previous(path)):
-        before.rename(path)  # the writer that moved it away was killed
-    replaced = _replaceable(place, contents.kind, overwrite=overwrite)
-    if path is None:
-        _clear_away(place, contents, replaced)
-        fill_group(place, contents)
-        return
-    # Asked before the work and again after it.
-    again = partial(_replaceable, place, contents.kind, overwrite=overwrite)
-    with new_store(path, lambda: bool(again())) as scratch:
-        fill_group(StorePath(LocalStore(scratch)), contents)
+            f"attributes must be plain JSON: {error}", remedy="convert them first"
+        ) from error
+    attributes[HEADER]["digest"] = _digest(attributes, files)
+    return {ROOT: _root(attributes), **files}
 
 
-def _name(place: StorePath) -> str:
-    return str(path_of(place) or store_name(place))
+def _root(attributes: Mapping[str, Any]) -> bytes:
+    return json.dumps({"zarr_format": 3, "node_type": _GROUP, "attributes": attributes}).encode()
 
 
-def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
+def _digest(attributes: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+    """Return the digest of all files, and of attributes without it."""
+    digest = hashlib.sha256(json.dumps(attributes, sort_keys=True).encode())
+    for path in attributes[HEADER]["files"]:
+        digest.update(files[path])
+    return digest.hexdigest()
+
+
+def _replaced(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
     """Return the entries of the group of ours that is there. Anything else there is an error."""
     from zarr.core.sync import sync
 
     async def listed() -> set[str]:  # obstore begins a list only while a loop runs
         return {entry async for entry in place.store.list_dir(place.path)}
 
-    name = _name(place)
+    name = str(path_of(place) or store_name(place))
     if not (entries := sync(listed())):
         return set()
-    header: Any = None
     try:
-        header = _open(place).attrs.asdict()[HEADER]
-        members = {"zarr.json", *header["members"]}
-    except (KeyError, TypeError, ValueError, OSError):
-        header = {}
-    if header.get("kind") != kind:
+        header = json.loads(_get(place, ROOT) or b"")["attributes"][HEADER]
+        ours = header["kind"] == kind and entries <= {ROOT, *header["members"]}
+    except (KeyError, TypeError, ValueError):
+        ours = False
+    if not ours:
         raise StoreError(
-            f"{name} exists and is not a {kind} of daskcoreset, so it is never overwritten",
+            f"{name} exists, and holds more than a {kind} of daskcoreset, so it is never "
+            "overwritten",
             remedy="choose another path",
-        )
-    if foreign := entries - members:
-        raise StoreError(
-            f"{name} also holds {min(foreign)!r}, so it is never overwritten",
-            remedy="move that or choose another path",
         )
     if not overwrite:
         raise StoreError(
@@ -212,52 +196,43 @@ def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
     return entries
 
 
-def _clear_away(place: StorePath, contents: GroupContents, replaced: set[str]) -> None:
-    """Remove what is replaced. Until the last step it can be recognised as ours, and incomplete."""
-    from zarr.core.sync import sync
-
-    if not replaced:
-        return
-    members = dict.fromkeys(replaced - {"zarr.json"}, "old")
-    _open(place, "r+").attrs.put({HEADER: {**contents.header, "members": members}})
-    for name in members:
-        sync(place.store.delete_dir((place / name).path))
-    sync(place.store.delete((place / "zarr.json").path))
-
-
-def fill_group(place: StorePath, contents: GroupContents) -> None:
-    """Write contents that are checked to an empty place."""
-    group = _claimed(place, contents)
-    for name, array in contents.arrays.items():
-        check_time(f"{_name(place)} was being written", NO_ANSWER)
-        _write_array(group, name, array, contents.dims[name])
-    for name, inner in contents.groups.items():
-        fill_group(place / name, inner)
-    check_time(f"{_name(place)} was being written", NO_ANSWER)
-    header = {**contents.header, "digest": contents.digest}
-    group.attrs.put({**contents.attributes, HEADER: header})
-
-
-def _claimed(place: StorePath, contents: GroupContents) -> zarr.Group:
-    """Make a group without digest, by one write that only the first of several writers can make."""
+def _send(place: StorePath, files: Mapping[str, bytes], replaced: set[str]) -> None:
+    """Write files to a store that renames nothing: a root without digest first, the root last."""
     from zarr.buffer.cpu import Buffer
     from zarr.core.sync import sync
 
-    header = {**contents.header, "writer": uuid4().hex}
-    group = {"zarr_format": 3, "node_type": _GROUP, "attributes": {HEADER: header}}
-    data = Buffer.from_bytes(json.dumps(group).encode())
-    sync(place.store.set_if_not_exists((place / "zarr.json").path, data))
-    made = _open(place, "r+")
-    if made.attrs.asdict().get(HEADER) != header:
-        raise StoreError(
-            f"{_name(place)} exists: another writer was first", remedy="choose another path"
-        )
-    return made
+    store, name, root = place.store, store_name(place), (place / ROOT).path
+    header = json.loads(files[ROOT])["attributes"][HEADER]
+    header |= {"digest": None, "writer": uuid4().hex}
+    header["members"] |= dict.fromkeys(replaced - {ROOT}, "old")
+    claim = _root({HEADER: header})
+    if replaced:
+        sync(store.set(root, Buffer.from_bytes(claim)))
+        for member in replaced - {ROOT}:
+            sync(store.delete_dir((place / member).path))
+    else:
+        sync(store.set_if_not_exists(root, Buffer.from_bytes(claim)))
+    if _get(place, ROOT) != claim:
+        raise StoreError(f"{name} exists: another writer was first", remedy="choose another path")
+    for path in (*header["files"], ROOT):
+        check_time(f"{name} was being written", NO_ANSWER)
+        sync(store.set((place / path).path, Buffer.from_bytes(files[path])))
+
+
+def _spelled(array: AnyArray) -> str:
+    """Spell the dtype of an array alike on every machine."""
+    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
+
+
+def _get(place: StorePath, name: str) -> bytes | None:
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.core.sync import sync
+
+    data = sync(place.store.get((place / name).path, default_buffer_prototype()))
+    return None if data is None else data.to_bytes()
 
 
 def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
-    from zarr.codecs import ZstdCodec
-
     rows = max(1, _CHUNK_BYTES // max(1, array.itemsize * math.prod(array.shape[1:])))
     # Text of fixed width has no Zarr version 3 specification yet. The header records the width.
     is_text = array.dtype.kind in "UT"
@@ -266,8 +241,6 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
         shape=array.shape,
         dtype="string" if is_text else array.dtype.newbyteorder("<"),
         chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
-        # The checksum stops damaged text before its decoder believes a length of gigabytes.
-        compressors=[ZstdCodec(checksum=True)],
         fill_value="" if is_text else 0,
         dimension_names=dims,
         # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
@@ -295,73 +268,71 @@ def read_group(
     def read() -> GroupContents:
         place = zarr_store(store, storage_options)
         if (path := path_of(place)) is not None:
-            # A writer that was killed between its renames leaves the group of before beside it.
-            there = path if path.exists() else find_previous(path) or path
-            place = StorePath(LocalStore(there, read_only=True))
-        return read_contents(place, name, kind)
+            place = StorePath(LocalStore(standing(path), read_only=True))
+        return _read(partial(_get, place), name, kind)
 
-    with clear_errors(name, "read"):
+    with clear_errors(name, "read", _FROM_A_COPY):
         return in_time(read, lambda: f"{name} has not answered", NO_ANSWER)
 
 
-def _open(place: StorePath, mode: Any = "r") -> zarr.Group:
-    import zarr
-
-    # Store and path apart, or Zarr takes the store to be open: a missing directory would be made.
-    # Consolidated metadata may differ from those of the arrays.
-    return zarr.open_group(
-        place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
-    )
-
-
-def read_contents(place: StorePath, where: str, kind: str | None = None) -> GroupContents:
-    """Read a group of a Zarr store as `read_group` does. `where` is its name in messages."""
-    from zarr.errors import ContainsArrayError
-
+def read_files(files: Mapping[str, bytes], where: str, kind: str) -> GroupContents:
+    """Read a group from its files as `read_group` does. `where` is its name in messages."""
     with clear_errors(where, "read", _FROM_A_COPY):
-        try:
-            group = _open(place)
-        except (FileNotFoundError, NotADirectoryError):
-            raise MissingPathError(
-                f"there is no {kind or _GROUP} at {where}", remedy="check the path"
-            ) from None
-        except ContainsArrayError:
-            raise StoreError(
-                f"{where} is a Zarr array, not a stored {kind}",
-                remedy="pass it as X to daskcoreset.build",
-            ) from None
-        attributes: dict[str, Any] = group.attrs.asdict()
-        header = attributes.pop(HEADER, None)
-        if problem := _find_problem(header, kind):
-            raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
-        arrays, dims, groups = {}, {}, {}
-        for name, dtype in header["members"].items():
-            if dtype == _GROUP:
-                groups[name] = read_contents(place / name, f"{where}/{name}")
-            else:
-                array: Any = group[name]
-                arrays[name] = _values(array, dtype)
-                dims[name] = tuple(array.metadata.dimension_names or ())
-        contents = GroupContents(arrays, dims, attributes, header["kind"], groups)
-        if header != {**contents.header, "digest": contents.digest}:
-            raise StoreError(
-                f"{where}: changed or damaged since it was written (its digest does not match)",
-                remedy=_FROM_A_COPY,
-            )
-        return contents
+        return _read(files.get, where, kind)
 
 
-def _find_problem(header: Any, kind: str | None) -> tuple[str, str] | None:
+def _read(get: Callable[[str], bytes | None], where: str, kind: str) -> GroupContents:
+    import zarr
+    from zarr.buffer.cpu import Buffer
+    from zarr.storage import MemoryStore
+
+    try:
+        root = get(ROOT)
+    except FileNotFoundError:  # of a folder that is not there
+        root = None
+    if root is None:
+        raise MissingPathError(f"there is no {kind} at {where}", remedy="check the path")
+    attributes = json.loads(root).get("attributes", {})
+    header = attributes.get(HEADER)
+    if problem := _find_problem(header, kind):
+        raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
+    digest = header.pop("digest")
+    files = {path: get(path) or b"" for path in header["files"]}
+    if digest != _digest(attributes, files):
+        raise StoreError(
+            f"{where}: changed or damaged since it was written (its digest does not match)",
+            remedy=_FROM_A_COPY,
+        )
+    files[ROOT] = root
+    store = MemoryStore({path: Buffer.from_bytes(data) for path, data in files.items()})
+    return _contents(zarr.open_group(store, mode="r", zarr_format=3, use_consolidated=False))
+
+
+def _contents(group: zarr.Group) -> GroupContents:
+    attributes: dict[str, Any] = group.attrs.asdict()
+    header = attributes.pop(HEADER)
+    arrays, dims, groups = {}, {}, {}
+    for name, dtype in header["members"].items():
+        found: Any = group[name]
+        if dtype == _GROUP:
+            groups[name] = _contents(found)
+        else:
+            arrays[name] = _values(found, dtype)
+            dims[name] = tuple(found.metadata.dimension_names or ())
+    return GroupContents(arrays, dims, attributes, header["kind"], groups)
+
+
+def _find_problem(header: Any, kind: str) -> tuple[str, str] | None:
     """Return what is wrong with a header, and the remedy. None if nothing is."""
     if not isinstance(header, dict):
-        return "is a Zarr group, but not one of daskcoreset", "check the path"
+        return f"is not a {kind} of daskcoreset", "check the path"
     other = str(header.get("kind"))
-    if kind is not None and other != kind:
+    if other != kind:
         return f"holds a {other!r}, not a {kind!r}", f"open it as a {other}, or check the path"
     if (found := header.get("version")) != SCHEMA_VERSION:
         problem = f"schema version {found!r} instead of {SCHEMA_VERSION}"
         return problem, "build it again, or upgrade daskcoreset"
-    if "digest" not in header:
+    if header.get("digest") is None:
         return "incomplete, its writing was interrupted", "write it with overwrite=True"
     return None
 

@@ -11,8 +11,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.errors import MissingPathError, StoreError
@@ -21,7 +20,6 @@ from daskcoreset.storage.locations import RefusedError, clear_errors
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 # The object that says what is there: a Zarr group without arrays.
@@ -38,24 +36,19 @@ class Stored:
     tag: Any
 
 
-def _again(request: Callable[P, T]) -> Callable[P, T]:
-    """Send a request up to three times again if the connection was cut under its answer.
+def _again(work: Callable[[], T]) -> T:
+    """Do some work up to three times again if the connection was cut under an answer.
 
-    obstore itself sends again what got no answer at all.
+    obstore itself sends requests again that got no answer at all.
     """
-
-    @wraps(request)
-    def sent(*args: P.args, **options: P.kwargs) -> T:
-        for seconds in (0.1, 0.4, 1.6):
-            try:
-                return request(*args, **options)
-            except (RefusedError, MissingPathError):
-                raise
-            except StoreError:
-                pause(seconds)
-        return request(*args, **options)
-
-    return sent
+    for seconds in (0.1, 0.4, 1.6):
+        try:
+            return work()
+        except (RefusedError, MissingPathError):
+            raise
+        except StoreError:
+            pause(seconds)
+    return work()
 
 
 @dataclass(frozen=True)
@@ -96,31 +89,31 @@ class ObjectFolder:
         stored = self._get(f"{key}{_ARCHIVE}")
         return None if stored is None else _unpack(stored.data, f"{self.name}/{key}{_ARCHIVE}")
 
-    @_again
     def _get(self, key: str) -> Stored | None:
         import obstore
         from obstore.exceptions import NotFoundError
 
-        def get() -> Stored:
-            found = obstore.get(self.store, key)
+        def get() -> Stored | None:
+            try:
+                found = obstore.get(self.store, key)
+            except (NotFoundError, FileNotFoundError):
+                return None
             tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
             return Stored(bytes(found.bytes()), tag)
 
-        with clear_errors(self.name, "read"):
-            try:
-                return self._in_time(get)
-            except (NotFoundError, FileNotFoundError):
-                return None
+        return _again(lambda: self._once("read", get))
 
-    @_again
     def put(self, key: str, files: Mapping[str, bytes]) -> None:
         """Write an object. One that is there is the same."""
         import obstore
 
         name, data = f"{key}{_ARCHIVE}", _pack(files)
-        with clear_errors(self.name, "written"):
-            # As one request: an upload in parts is another protocol, and needs no condition here.
-            self._in_time(lambda: obstore.put(self.store, name, data, use_multipart=False))
+
+        # As one request: an upload in parts is another protocol, and needs no condition here.
+        def put() -> None:
+            obstore.put(self.store, name, data, use_multipart=False)
+
+        _again(lambda: self._once("written", put))
 
     def swap(self, data: bytes, tag: Any, key: str = ROOT) -> Any:
         """Write the root in place of the one with a tag, or where there is none (`tag` None).
@@ -139,11 +132,10 @@ class ObjectFolder:
         from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 
         mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
-        with clear_errors(self.name, "written"):
+
+        def swap() -> Any:
             try:
-                written = self._in_time(
-                    lambda: obstore.put(self.store, key, data, mode=mode, use_multipart=False)
-                )
+                written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
                 return None
             except (NotFoundError, FileNotFoundError):
@@ -152,11 +144,12 @@ class ObjectFolder:
                 return None
             return {"e_tag": written["e_tag"], "version": written["version"]}
 
+        return self._once("written", swap)
+
     def begun(self) -> AbstractContextManager[ObjectFolder]:
         """Return the folder for a first version: this one, which a root begins."""
         return nullcontext(self)
 
-    @_again
     def keys(self) -> list[str]:
         """Return the names of all objects, in no order, without those of archives' endings."""
         import obstore
@@ -165,8 +158,7 @@ class ObjectFolder:
             batches = obstore.list(self.store)
             return [meta["path"].removesuffix(_ARCHIVE) for batch in batches for meta in batch]
 
-        with clear_errors(self.name, "listed"):
-            return self._in_time(found)
+        return _again(lambda: self._once("listed", found))
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects. Those that are gone already do not matter."""
@@ -174,13 +166,15 @@ class ObjectFolder:
         from obstore.exceptions import NotFoundError
 
         names = [f"{key}{_ARCHIVE}" for key in keys]
-        with clear_errors(self.name, "deleted"):
-            for start in range(0, len(names), 1000):
-                with suppress(NotFoundError, FileNotFoundError):
-                    part = names[start : start + 1000]
-                    self._in_time(partial(obstore.delete, self.store, part))
+        for start in range(0, len(names), 1000):
+            part = names[start : start + 1000]
 
-    @_again
+            def remove(part: Sequence[str] = part) -> None:
+                with suppress(NotFoundError, FileNotFoundError):
+                    obstore.delete(self.store, part)
+
+            self._once("deleted", remove)
+
     def check(self, key: str) -> None:
         """Check that conditions are heeded, by an object that no other writer knows.
 
@@ -191,7 +185,9 @@ class ObjectFolder:
         StoreError
             It cannot be told: a conflict is also the answer to a request that was sent twice.
         """
-        name = f"{key}{_ARCHIVE}"
+        _again(lambda: self._check(key, f"{key}{_ARCHIVE}"))
+
+    def _check(self, key: str, name: str) -> None:
         try:
             tag = self.swap(b"1", None, name)
             made_twice = None if tag is None else self.swap(b"2", None, name)
@@ -209,9 +205,10 @@ class ObjectFolder:
         if replaced is None:  # an answer was lost, so that a request was sent twice
             raise StoreError(f"{self.name}: conditional writes fail", remedy="try again")
 
-    def _in_time(self, request: Callable[[], T]) -> T:
+    def _once(self, done: str, request: Callable[[], T]) -> T:
         """Send a request, and wait for its answer no longer than the call may take."""
-        return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
+        with clear_errors(self.name, done):
+            return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 
 
 def _pack(files: Mapping[str, bytes]) -> bytes:
@@ -225,14 +222,10 @@ def _pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def _unpack(data: bytes, name: str) -> dict[str, bytes]:
-    """Return the files of an archive. A member is never larger than the archive."""
+    """Return the files of an archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-            # Compressed, or named many times, they could be larger than what was stored.
-            plain = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-            fits = plain and sum(member.file_size for member in members) <= len(data)
-            return {member.filename: archive.read(member) for member in members if fits}
+            return {member: archive.read(member) for member in archive.namelist()}
     except Exception as error:  # a damaged archive makes the module raise almost anything
         raise StoreError(
             f"{name}: damaged ({error})", argument=name, remedy="restore it from a copy"

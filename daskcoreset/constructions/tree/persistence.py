@@ -16,7 +16,7 @@ from daskcoreset.constructions.tree.job import (
     concatenate_parts,
     with_canonical_labels,
 )
-from daskcoreset.constructions.tree.place import Files, Place, group_files
+from daskcoreset.constructions.tree.place import Files, Place
 from daskcoreset.constructions.tree.reducer import (
     Reducer,
     method_of,
@@ -31,7 +31,7 @@ from daskcoreset.core.validation import columns_error, shown
 from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
-from daskcoreset.storage.group import GroupContents
+from daskcoreset.storage.group import GroupContents, group_files
 
 
 def settings_values(settings: Settings) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def state_files(kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    return group_files(GroupContents(arrays, dims, attributes, kind).checked())
+    return group_files(GroupContents(arrays, dims, attributes, kind))
 
 
 def read_state(place: Place, name: str, kind: str) -> tuple[dict[str, Any], list[WeightedPoints]]:

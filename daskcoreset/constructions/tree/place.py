@@ -31,9 +31,8 @@ from uuid import uuid4
 
 from daskcoreset.core.deadline import pause
 from daskcoreset.errors import MissingPathError, OutOfTimeError, OvertakenError, StoreError
-from daskcoreset.storage import group
 from daskcoreset.storage.disk import DiskFolder, find_folder
-from daskcoreset.storage.group import GroupContents
+from daskcoreset.storage.group import GroupContents, group_files, read_files
 from daskcoreset.storage.locations import RefusedError
 from daskcoreset.storage.objects import ROOT, ObjectFolder
 
@@ -83,23 +82,6 @@ def page_files(values: Any) -> Files:
     """Return the files of an object that holds plain JSON values."""
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)
     return {_PAGE: gzip.compress(text.encode(errors="surrogatepass"), mtime=0)}
-
-
-def group_files(contents: GroupContents) -> Files:
-    """Return the files of a Zarr group. The contents are checked."""
-    from zarr.storage import MemoryStore, StorePath
-
-    files: dict[str, Any] = {}
-    group.fill_group(StorePath(MemoryStore(files)), contents)
-    return {name: buffer.to_bytes() for name, buffer in files.items()}
-
-
-def _read_group(files: Files, where: str, kind: str) -> GroupContents:
-    from zarr.core.buffer.cpu import Buffer
-    from zarr.storage import MemoryStore, StorePath
-
-    store = MemoryStore({name: Buffer.from_bytes(data) for name, data in files.items()})
-    return group.read_contents(StorePath(store), where, kind)
 
 
 @dataclass(frozen=True)
@@ -179,7 +161,7 @@ class Place:
         stored = self.folder.root()
         if stored is None:
             return None
-        values: Any = _read_group({ROOT: stored.data}, self.name, self.kind).attributes
+        values: Any = read_files({ROOT: stored.data}, self.name, self.kind).attributes
         return Root(**values, tag=stored.tag)
 
     def root(self) -> Root:
@@ -216,7 +198,7 @@ class Place:
 
     def read_group(self, name: str, kind: str) -> GroupContents:
         """Return an object that is a Zarr group."""
-        return _read_group(self._get(name), self.where(name), kind)
+        return read_files(self._get(name), self.where(name), kind)
 
     def read_pages(self, names: Sequence[str]) -> list[Any]:
         """Return what objects of `page_files` hold, and keep it for the next call."""
@@ -281,7 +263,7 @@ class Place:
         """
         self.check(base)
         values: Any = {name: getattr(after, name) for name in _OF_ROOT}
-        data = group_files(GroupContents({}, {}, values, self.kind).checked())[ROOT]
+        data = group_files(GroupContents({}, {}, values, self.kind))[ROOT]
         begun = self.folder.begun() if base.tag is None else nullcontext(self.folder)
         try:
             with begun as folder:
