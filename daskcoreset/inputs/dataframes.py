@@ -28,9 +28,6 @@ OBJECT = np.dtype(object)
 
 _REAL = "biuf"
 
-# float64 holds every whole number of as many digits.
-_EXACT_DIGITS = 15
-
 # Columns in which pandas and Dask store an index without a name.
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 
@@ -202,11 +199,10 @@ def from_arrow(table: Any, first_row: int = 0) -> Any:
 def _floats(name: str, decimals: Any, first_row: int) -> Any:
     """Return a column of decimals as floats. Raise an error for a large one that they round."""
     floats = decimals.cast("float64", safe=False)
-    if decimals.type.precision - decimals.type.scale > _EXACT_DIGITS:
-        values = floats.to_numpy()
-        for row in np.flatnonzero(abs(values) >= EXACT).tolist():
-            if decimals[row].as_py() != Decimal(values[row]):
-                raise inexact_row(f"column {name!r}", decimals[row].as_py(), row).error(first_row)
+    values = floats.to_numpy()
+    for row in np.flatnonzero(abs(values) >= EXACT).tolist():
+        if decimals[row].as_py() != Decimal(values[row]):
+            raise inexact_row(f"column {name!r}", decimals[row].as_py(), row).error(first_row)
     return floats
 
 
@@ -255,60 +251,50 @@ def number_dtype(kind: Any) -> np.dtype[Any] | None:
     return np.dtype(kind.to_pandas_dtype()) if plain else None
 
 
-def vector_of(kind: Any) -> tuple[int, np.dtype[Any]] | None:
-    """Return length, or 0 if it is unknown, and dtype of lists of numbers. None of others."""
+def vector_dtype(kind: Any) -> np.dtype[Any] | None:
+    """Return the NumPy dtype of a type of Arrow that is one of lists of numbers. None of others."""
     import pyarrow.types as pt
 
-    is_fixed = pt.is_fixed_size_list(kind)
-    if not (is_fixed or pt.is_list(kind) or pt.is_large_list(kind)):
-        return None
-    dtype = number_dtype(kind.value_type)
-    return None if dtype is None else (kind.list_size if is_fixed else 0, dtype)
+    is_list = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
+    return number_dtype(kind.value_type) if is_list else None
 
 
 def vectors_of(X: Any) -> dict[int, tuple[int, np.dtype[Any]]]:
     """Return length and dtype of the vectors in a frame, by the positions of their columns.
 
-    Vectors are lists or arrays of numbers, equally many in each row.
+    Vectors are lists or arrays of numbers. The first one of a column tells both.
     """
     found = {}
     for j, kind in enumerate(X.dtypes):
-        arrow = getattr(kind, "pyarrow_dtype", None)
-        vector = None if arrow is None else vector_of(arrow)
-        if vector is None and kind != OBJECT:
-            continue
-        if vector is None or not vector[0]:
-            vector = _first_vector(X, j)
-        if vector is not None:
-            found[j] = vector
+        if kind == OBJECT or "list" in str(kind):
+            lists = _first_list(X, j)
+            dtype = None if lists is None else vector_dtype(lists.type)
+            if dtype is not None and len(lists[0]):
+                found[j] = len(lists[0]), dtype
     return found
 
 
-def _first_vector(X: Any, j: int) -> tuple[int, np.dtype[Any]] | None:
-    """Return length and dtype of the first value of a column. None if it is no vector."""
+def _first_list(X: Any, j: int) -> Any:
+    """Return the first value of a column of a frame in an array of Arrow. None if it is no list."""
     import dask
 
     is_dask = hasattr(X, "__dask_graph__")
     for part in X[[X.columns[j]]].partitions if is_dask else [X.iloc[:, [j]]]:
         (frame,) = dask.compute(part)
         first = frame.iloc[:, 0].dropna()[:1]
-        if len(first) and not isinstance(first.iloc[0], (list, tuple, np.ndarray)):
-            return None
+        if len(first) and isinstance(first.iloc[0], (list, tuple, np.ndarray)):
+            with suppress(TypeError, ValueError):  # of objects in it that Arrow does not hold
+                return _lists_of(first)
         if len(first):
-            import pyarrow as pa
-
-            with suppress(pa.ArrowException):
-                vector = vector_of(_lists_of(first).type)
-                return vector and (len(first.iloc[0]), vector[1])
-            return None
+            break
     return None
 
 
 def _lists_of(column: Any) -> Any:
-    """Return a column of pandas as lists of Arrow."""
+    """Return a column of lists as an array of Arrow."""
     import pyarrow as pa
 
-    lists = pa.table([pa.array(column, from_pandas=True)], ["lists"])["lists"]
+    lists = pa.array(column, from_pandas=True)
     # Nothing tells a type if there is no value.
     return lists.cast(pa.list_(pa.float32())) if pa.types.is_null(lists.type) else lists
 
@@ -330,14 +316,11 @@ def expanded(
         return frame
     import pandas as pd
 
-    columns = []
-    for j in range(frame.shape[1]):
-        column = frame.iloc[:, j]
-        if j in vectors:
-            matrix = _matrix_of(column, *vectors[j], first_row)
-            names = element_names(column.name, matrix.shape[1])
-            column = pd.DataFrame(matrix, index=frame.index, columns=names)
-        columns.append(column)
+    columns = [frame.iloc[:, j] for j in range(frame.shape[1])]
+    for j, (width, dtype) in vectors.items():
+        matrix = _matrix_of(columns[j], width, dtype, first_row)
+        names = element_names(frame.columns[j], width)
+        columns[j] = pd.DataFrame(matrix, index=frame.index, columns=names)
     return pd.concat(columns, axis=1)
 
 
@@ -451,13 +434,8 @@ def partition_to_numpy(frame: Any, meta: Any) -> AnyArray:
         return to_numpy(frame, dtype)
     frame = _with_numbers(frame)
     _check_rounded(frame, meta)
-    kinds = _kinds(frame)
-    plain = all(isinstance(kind, np.dtype) for kind in kinds)
-    missing = not plain and bool(frame.isna().to_numpy().any())
-    if frame.ndim == 1:
-        found = frame_dtype(frame, missing=missing)
-    else:
-        found = common_dtype(_column_dtype(kind, missing=missing) for kind in kinds)
+    one = frame.ndim == 1
+    found = frame_dtype(frame) if one else common_dtype(map(_column_dtype, frame.dtypes))
     values = to_numpy(frame, found)
     if values.dtype == dtype or values.dtype.kind not in _REAL:
         return values
@@ -500,10 +478,10 @@ def frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
     """Return the NumPy dtype of a pandas object. Floating where a column may be `missing`."""
     if frame.ndim == 1:
         kind = getattr(getattr(frame.dtype, "categories", None), "dtype", frame.dtype)
-        plain = _column_dtype(kind, missing=missing)
+        dtype = _column_dtype(kind, missing=missing)
         # A category may be missing.
-        is_category = kind is not frame.dtype and missing and plain.kind in "biu"
-        return np.result_type(plain, np.float32) if is_category else plain
+        is_category = kind is not frame.dtype and missing and dtype.kind in "biu"
+        return np.result_type(dtype, np.float32) if is_category else dtype
     plain = [_column_dtype(kind) for kind in frame.dtypes]
     columns = zip(frame.dtypes.items(), plain, strict=True)
     check_numeric({str(name): kind for (name, kind), one in columns if one.kind not in _REAL})

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray
 from daskcoreset.inputs.dataframes import (
     common_dtype,
@@ -28,7 +28,7 @@ from daskcoreset.inputs.dataframes import (
     number_dtype,
     stored_name,
     to_numpy,
-    vector_of,
+    vector_dtype,
     vectors_of,
 )
 from daskcoreset.inputs.filesystems import (
@@ -52,21 +52,22 @@ _FOOTERS_AT_A_TIME = 16
 
 
 @dataclass(frozen=True, eq=False)
-class _File:
-    """A Parquet file, which tasks open again.
+class RowGroup:
+    """Rows of a Parquet file that are stored together. Tasks open the file again.
 
     Attributes
     ----------
     path, filesystem
         As pyarrow takes them.
     name : str
-        Without secrets.
+        Name of the file, without secrets.
     footer : str
         Digest of its footer.
     keys : list of pyarrow.Field
         Columns that are one value in the whole file: those of the names of its folders.
     folder : pyarrow.compute.Expression
         Their values.
+    number, rows : int
     """
 
     path: str
@@ -75,40 +76,31 @@ class _File:
     footer: str
     keys: list[Any]
     folder: Any
+    number: int
+    rows: int
 
-    def read(self, group: int, columns: Sequence[str]) -> Any:
-        """Return the columns of a row group that are there."""
+    def read(self, columns: Sequence[str], start: int, stop: int) -> Any:
+        """Return those columns that are there, of some rows. The whole group is decoded."""
+        what = f"row group {self.number} of {self.name!r} (its rows {start} to {stop})"
+        table = read_clearly(lambda: what, lambda: self._read(columns), self.path)
+        return table.slice(start, stop - start)
+
+    def _read(self, columns: Sequence[str]) -> Any:
         import pyarrow as pa
 
         arrow = _file_format(page_checksum_verification=True)
-        whole = arrow.make_fragment(self.path, self.filesystem, self.folder)
-        if _footer_of(whole) != self.footer:
+        file = arrow.make_fragment(self.path, self.filesystem, self.folder)
+        if _footer_of(file) != self.footer:
             raise StoreError(
                 f"{self.name!r} on {here()} differs from the file that was opened, "
                 "in columns, types, rows or values",
                 remedy="let every worker see the same files, with the same version of "
                 "pyarrow, and open them again if they were rewritten",
             )
-        schema = pa.schema([*whole.physical_schema, *self.keys])
+        schema = pa.schema([*file.physical_schema, *self.keys])
         stored = [name for name in columns if name in schema.names]
-        # The threads are those of Dask.
-        return whole.subset(row_group_ids=[group]).to_table(schema, stored, use_threads=False)
-
-
-@dataclass(frozen=True, eq=False)
-class RowGroup:
-    """Rows of a file that are stored together, and the number of the first one in the data."""
-
-    file: _File
-    number: int
-    rows: int
-    first_row: int
-
-    def read(self, columns: Sequence[str], start: int, stop: int) -> Any:
-        """Return some columns of some rows as a table of Arrow. The whole group is decoded."""
-        what = f"row group {self.number} of {self.file.name!r} (its rows {start} to {stop})"
-        work = partial(self.file.read, self.number, columns)
-        return read_clearly(lambda: what, work, self.file.path).slice(start, stop - start)
+        group = file.subset(row_group_ids=[self.number])
+        return group.to_table(schema, stored, use_threads=False)  # the threads are those of Dask
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +110,8 @@ class GroupRows(RowArray):
     Attributes
     ----------
     group : RowGroup
+    first_row : int
+        Number of its first row in the data.
     stored : list of str
         Columns that are read.
     vectors : dict
@@ -125,6 +119,7 @@ class GroupRows(RowArray):
     """
 
     group: RowGroup
+    first_row: int
     stored: list[str]
     vectors: Mapping[int, tuple[int, np.dtype[Any]]]
     flat: bool
@@ -143,7 +138,7 @@ class GroupRows(RowArray):
         return (self.group.rows,)
 
     def __getitem__(self, rows: slice) -> AnyArray:
-        first_row = self.group.first_row + rows.start
+        first_row = self.first_row + rows.start
         table = self.group.read(self.stored, rows.start, rows.stop)
         frame = expanded(from_arrow(table, first_row), self.vectors, first_row)
         columns = self.columns[0] if self.flat else list(self.columns)
@@ -170,7 +165,7 @@ class ParquetFiles:
     path : str
         Name in errors and the provenance.
     table : pyarrow.Table
-        All columns, without rows. Vectors are lists of a fixed size.
+        All columns, with the first vector of those that hold vectors in its only row.
     groups : list of RowGroup
         In the order of the rows.
     """
@@ -191,67 +186,69 @@ class ParquetFiles:
                     argument="X",
                     remedy="check the path",
                 )
+            base = base or (root if len(roots) == 1 else None)
             with clear_errors("X", files[0].name, "a Parquet file"):
-                source = _dataset_of(files, base or (root if len(roots) == 1 else None))
+                source = ds.dataset(
+                    [file.path for file in files],
+                    format=_file_format(),
+                    filesystem=root.filesystem,
+                    partitioning="hive",
+                    partition_base_dir=base and base.path,
+                )
         self._in_process = root is not None and root.in_process
-        fragments = list(source.get_fragments())
-        if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
-            raise InvalidInputError(
-                "X is a data set of files that are not Parquet, so its number of "
-                "rows is unknown before reading",
-                argument="X",
-                remedy="write it as Parquet, or pass the table, X.to_table()",
-            )
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
-            opened = list(pool.map(partial(_opened, root, source.schema), fragments))
+            work = partial(_opened, root, source.schema)
+            opened = list(pool.map(work, source.get_fragments()))
         # Writers guess the types of files without rows.
-        self._files = [one for one in opened if one[1].metadata.num_rows] or opened
-        self.groups: list[RowGroup] = []
-        # The types of a column, with a file of each. Files with nulls alone tell none.
-        self._kinds: dict[str, dict[Any, str]] = {}
-        self._n_found: Counter[str] = Counter()
-        first_row = 0
-        for file, fragment in self._files:
-            for field in [*fragment.physical_schema, *file.keys]:
-                kind = getattr(field.type, "storage_type", field.type)  # of an extension
-                self._n_found[field.name] += 1
-                known = self._kinds.setdefault(field.name, {})
-                if not pa.types.is_null(kind):
-                    known.setdefault(kind, file.name)
-            for group in fragment.row_groups:
-                if group.num_rows:
-                    self.groups.append(RowGroup(file, group.id, group.num_rows, first_row))
-                    first_row += group.num_rows
-        metadata = self._files[0][1].physical_schema.metadata  # what pandas says of an index
-        fields = [(name, self._type_of(name)) for name in self._kinds]
-        self.table = pa.schema(fields, metadata).empty_table()
+        self._files = [one for one in opened if one.groups] or opened
+        self.groups = [group for one in self._files for group in one.groups]
+        # With a file of each.
+        self._schemas = {one.schema.remove_metadata(): one.name for one in self._files}
+        names = dict.fromkeys(name for schema in self._schemas for name in schema.names)
+        columns = {name: self._column(name) for name in names}
+        # With what pandas says of an index.
+        self.table = pa.table(columns, metadata=self._files[0].schema.metadata)
 
-    def _type_of(self, name: str) -> Any:
-        """Return the type that holds the types that a column has in all files."""
+    def _kinds(self, name: str) -> dict[Any, str]:
+        """Return the types of a column, with a file of each. Those without the column have None.
+
+        Files with nulls alone tell none.
+        """
         import pyarrow as pa
 
-        kinds = self._kinds[name]
-        numbers = [dtype for kind in kinds if (dtype := number_dtype(kind)) is not None]
-        vectors = [vector for kind in kinds if (vector := vector_of(kind)) is not None]
-        if numbers and len(numbers) == len(kinds):
-            return pa.from_numpy_dtype(common_dtype(numbers))
-        if vectors and len(vectors) == len(kinds):
-            width = vectors[0][0] or self._first_length(name)
-            values = pa.from_numpy_dtype(common_dtype(dtype for _, dtype in vectors))
-            return pa.list_(values, width) if width else pa.list_(values)
-        return next(iter(kinds), pa.null())
+        kinds = {}
+        for schema, file in self._schemas.items():
+            kind = schema.field(name).type if name in schema.names else None
+            if kind != pa.null():
+                kinds[getattr(kind, "storage_type", kind)] = file
+        return kinds
 
-    def _first_length(self, name: str) -> int:
-        """Read the first list of a column, and return its length. Zero if there is none."""
+    def _column(self, name: str) -> Any:
+        """Return the first vector of a column, or a null, of a type that holds all of them."""
+        import pyarrow as pa
+
+        kinds = [kind for kind in self._kinds(name) if kind is not None]
+        numbers = [dtype for kind in kinds if (dtype := number_dtype(kind)) is not None]
+        vectors = [dtype for kind in kinds if (dtype := vector_dtype(kind)) is not None]
+        if numbers and len(numbers) == len(kinds):
+            return pa.nulls(1, pa.from_numpy_dtype(common_dtype(numbers)))
+        if vectors and len(vectors) == len(kinds):
+            kind = pa.list_(pa.from_numpy_dtype(common_dtype(vectors)))
+            return pa.array([self._first_list(name)], kind)
+        return pa.nulls(1, kinds[0] if kinds else pa.null())
+
+    def _first_list(self, name: str) -> list[Any] | None:
+        """Read the first list of a column that has values."""
         import pyarrow.dataset as ds
 
-        for file, fragment in self._files:
-            if name in fragment.physical_schema.names:
+        is_valid = ds.field(name).is_valid()
+        for file in self._files:
+            if name in file.schema.names:
                 with clear_errors("X", file.name, "a Parquet file"):
-                    rows = fragment.head(1, columns=[name], filter=ds.field(name).is_valid())
-                if len(rows) and rows[name][0].as_py():
-                    return len(rows[name][0].as_py())
-        return 0
+                    (first,) = file.fragment.head(1, columns=[name], filter=is_valid)
+                if len(first) and first[0].as_py():
+                    return list(first[0].as_py())
+        return None
 
     def rows(self, part: Any) -> RowArray:
         """Return columns and elements of vectors as a matrix, or one as a vector.
@@ -259,63 +256,72 @@ class ParquetFiles:
         Parameters
         ----------
         part : pandas.DataFrame or Series
-            Some columns of `table` as a frame, without rows.
+            Some columns of `table` as a frame.
         """
+        import pyarrow.dataset as ds
+
         flat = part.ndim == 1
         columns = (part.name,) if flat else tuple(part.columns)
         stored = list(dict.fromkeys(stored_name(name, self.table.column_names) for name in columns))
-        self._check(stored)
+        for name in stored:
+            self._check(name)
         # A null of any column becomes NaN, which only a floating dtype can hold.
-        dtype = frame_dtype(part, missing=not flat or self._has_nulls(stored[0]))
+        is_null = ds.field(stored[0]).is_null()
+        missing = not flat or any(
+            file.fragment.subset(is_null, file.schema).row_groups for file in self._files
+        )
+        dtype = frame_dtype(part, missing=missing)
         if not self.groups:
             return MemoryRows(np.empty((0,) if flat else (0, len(columns)), dtype))
-        vectors = vectors_of(from_arrow(self.table.select(stored)))
-        told = (stored, vectors, flat, dtype, columns, self._in_process)
-        joined = JoinedRows([GroupRows(group, *told) for group in self.groups])
+        made = partial(
+            GroupRows,
+            stored=stored,
+            vectors=vectors_of(from_arrow(self.table.select(stored))),
+            flat=flat,
+            dtype=dtype,
+            columns=columns,
+            in_process=self._in_process,
+        )
+        ends = itertools.accumulate(group.rows for group in self.groups)
+        numbered = zip(self.groups, ends, strict=True)
+        joined = JoinedRows([made(group, end - group.rows) for group, end in numbered])
         joined.name = self.path or None
         return joined
 
-    def _check(self, columns: Sequence[str]) -> None:
-        """Check that columns are alike in all files."""
-        for name in columns:
-            kinds, problem = self._kinds[name], None
-            if self._n_found[name] < len(self._files):
-                some = [one for one in self._kinds if self._n_found[one] < len(self._files)]
-                problem = f"columns: some lack {some}"
-            elif len({number_dtype(kind) is None for kind in kinds}) > 1:
-                found = " and ".join(f"{kind} in {file!r}" for kind, file in kinds.items())
-                problem = f"types: column {name!r} is {found}"
-            if problem is not None:
-                raise InvalidInputError(
-                    f"X has files with different {problem}",
-                    argument="X",
-                    remedy="pass files of one schema, or choose columns that all of them have, "
-                    "by open_rows(X, columns=[...])",
-                )
-
-    def _has_nulls(self, name: str) -> bool:
-        """Whether a column may hold nulls, as far as footers tell."""
-        import pyarrow.dataset as ds
-
-        for file, fragment in self._files:
-            if name in {field.name for field in file.keys}:
-                if ds.get_partition_keys(file.folder)[name] is None:
-                    return True
-                continue
-            footer = fragment.metadata
-            columns = [footer.schema.column(j).path for j in range(footer.num_columns)]
-            for group in map(footer.row_group, range(footer.num_row_groups)):
-                # Without statistics it is unknown.
-                known = [group.column(j).statistics for j, one in enumerate(columns) if one == name]
-                if any(one is None or one.null_count != 0 for one in known):
-                    return True
-        return False
+    def _check(self, name: str) -> None:
+        """Check that a column is alike in all files."""
+        kinds = self._kinds(name)
+        if len({kind if kind is None else number_dtype(kind) is None for kind in kinds}) > 1:
+            found = " and ".join(f"{kind or 'missing'} in {file!r}" for kind, file in kinds.items())
+            raise InvalidInputError(
+                f"X has files with different columns: {name!r} is {found}",
+                argument="X",
+                remedy="pass files of one schema, or choose columns that all of them have, "
+                "by open_rows(X, columns=[...])",
+            )
 
 
-def _opened(root: Place | None, schema: Any, fragment: Any) -> tuple[_File, Any]:
+class _Opened(NamedTuple):
+    """A file whose footer was read."""
+
+    fragment: Any
+    name: str
+    schema: Any
+    groups: list[RowGroup]
+
+
+def _opened(root: Place | None, schema: Any, fragment: Any) -> _Opened:
     """Read the footer of a file. Its name is below `root`, if that is known."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
+    if not isinstance(fragment, ds.ParquetFileFragment):
+        raise InvalidInputError(
+            "X is a data set of files that are not Parquet, so its number of rows is unknown "
+            "before reading",
+            argument="X",
+            remedy="write it as Parquet, or pass the table, X.to_table()",
+        )
     name = clean_url(fragment.path) if root is None else root.at(fragment.path).name
     local = fragment.filesystem.type_name == "local"
     # Workers may look for it from another folder.
@@ -326,11 +332,17 @@ def _opened(root: Place | None, schema: Any, fragment: Any) -> tuple[_File, Any]
             whole = _file_format().make_fragment(path, fragment.filesystem)
         footer = _footer_of(whole)
         fragment.ensure_complete_metadata()
-        stored = fragment.physical_schema.names
-        check_columns(stored, stored)
-    folder = fragment.partition_expression
-    keys = [schema.field(key) for key in ds.get_partition_keys(folder) if key not in stored]
-    return _File(path, fragment.filesystem, name, footer, keys, folder), fragment
+        own, folder = fragment.physical_schema, fragment.partition_expression
+        check_columns(own.names, own.names)
+    keys = [schema.field(key) for key in ds.get_partition_keys(folder) if key not in own.names]
+    file = (path, fragment.filesystem, name, footer, keys, folder)
+    groups = [(group.id, group.num_rows) for group in fragment.row_groups if group.num_rows]
+    return _Opened(
+        fragment,
+        name,
+        pa.schema([*own, *keys], own.metadata),
+        [RowGroup(*file, *group) for group in groups],
+    )
 
 
 def _file_format(**options: Any) -> Any:
@@ -371,28 +383,6 @@ def _footer_of(fragment: Any) -> str:
     return hashlib.blake2b(sink.getvalue(), digest_size=8).hexdigest()
 
 
-def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
-    """Return the data set of some Parquet files, in this order. One schema is read."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    try:
-        return ds.dataset(
-            [file.path for file in files],
-            format=_file_format(),
-            filesystem=files[0].filesystem,
-            partitioning="hive",
-            partition_base_dir=None if root is None else root.path,
-        )
-    except pa.ArrowInvalid as error:
-        if "duplicate field names" not in str(error):
-            raise
-    raise InvalidInputError(
-        f"{files[0].name!r} has more than one column of the same name",
-        remedy="rename the duplicates, and write the file again",
-    )
-
-
 def open_parquet(
     place: Place, _name: str, _stack: ExitStack, _options: ReadOptions
 ) -> ParquetFiles:
@@ -401,25 +391,8 @@ def open_parquet(
 
 
 def open_dataset(X: Any) -> Any:
-    """Return a data set of Arrow as files or a table. Anything else is returned unchanged.
-
-    Raises
-    ------
-    InvalidInputError, InvalidTypeError
-        If the rows of a table or data set cannot be counted.
-    """
-    library, kind = type(X).__module__.partition(".")[0], type(X).__name__
-    if library == "polars" and kind == "LazyFrame":
-        raise InvalidTypeError(
-            "X is a LazyFrame of polars, which is not computed yet",
-            argument="X",
-            remedy="pass X.collect(), or write it with X.sink_parquet(path) and pass the path",
-        )
-    if library == "pyarrow" and kind == "RecordBatchReader":
-        raise InvalidTypeError(
-            "X can be read only once", argument="X", remedy="pass the table, X.read_all()"
-        )
-    if library != "pyarrow" or not hasattr(type(X), "get_fragments"):
+    """Return a data set of Arrow as files or a table. Anything else is returned unchanged."""
+    if type(X).__module__ != "pyarrow._dataset":
         return X
     if getattr(X, "_scan_options", None):
         raise InvalidInputError(
@@ -427,7 +400,7 @@ def open_dataset(X: Any) -> Any:
             argument="X",
             remedy="pass the table, X.to_table(), or write it with pyarrow.dataset.write_dataset",
         )
-    return X.to_table() if kind == "InMemoryDataset" else ParquetFiles(X)
+    return X.to_table() if type(X).__name__ == "InMemoryDataset" else ParquetFiles(X)
 
 
 # --- folders -----------------------------------------------------------------------------

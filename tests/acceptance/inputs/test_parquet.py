@@ -35,7 +35,7 @@ def test_parquet__other_columns_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "1.parquet", a=[1], c=[2])
     for columns in (None, ["b"], ["a", "c"]):
         with pytest.raises(
-            errors.InvalidInputError, match=r"different columns.*'b', 'c'.*one schema"
+            errors.InvalidInputError, match=r"different columns: '[bc]' is .*missing.*one schema"
         ):
             build(open_rows(tmp_path, columns=columns))
     assert len(build(open_rows(tmp_path, columns=["a"]), size=1)) == 1
@@ -119,9 +119,11 @@ def test_columns__of_one_name(tmp_path: Path) -> None:
     path = tmp_path / "twice.parquet"
     table = pa.table([pa.array(np.arange(20.0))] * 3, names=["a", "a", "b"])
     pq.write_table(table, path)
-    for X in (path, [path, path], table):
-        with pytest.raises(errors.InvalidInputError, match=r"more than one.*rename the duplicates"):
+    for X in (path, [path, path]):
+        with pytest.raises(errors.InvalidInputError, match=r"twice.parquet.*duplicate field names"):
             build(X, size=5)
+    with pytest.raises(errors.InvalidInputError, match=r"more than one.*rename the duplicates"):
+        build(table, size=5)
     coreset = build(open_rows(table, columns=["b"]), size=5)
     assert coreset.provenance["columns"] == ("b",)
     with pytest.raises(errors.InvalidInputError, match="rename the duplicates"):
@@ -255,8 +257,8 @@ def test_arrow__what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
     for X, message in (
         (stored.filter(ds.field("a") > 3), r"X is a data set with a filter.*X.to_table\(\)"),
         (ds.dataset(tmp_path / "a.csv", format="csv"), r"files that are not Parquet"),
-        (table.to_reader(), r"read only once; pass the table, X.read_all\(\)"),
-        (pl.LazyFrame({"a": [1.0]}), r"LazyFrame of polars.*X.collect\(\)"),
+        (table.to_reader(), "X is a RecordBatchReader"),
+        (pl.LazyFrame({"a": [1.0]}), "X is a LazyFrame"),
     ):
         with pytest.raises(errors.CoresetError, match=message):
             build(X)
