@@ -305,6 +305,8 @@ def store_name(store: Any, path: str = "") -> str:
         text = f"{_SCHEMES[kind]}://{bucket}/{store.prefix or ''}"
     elif kind == "HTTPStore":
         text = store.url
+    elif text.startswith("<obstore."):  # in memory, by its address
+        text = kind
     text = clean_url(text).rstrip("/")
     return f"{text}/{path}" if path else text
 
