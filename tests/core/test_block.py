@@ -14,7 +14,6 @@ from daskcoreset.core.block import (
     BlockSchema,
     class_codes,
     concatenate,
-    find_bad_label,
     promoted_dtype,
     validate_block,
 )
@@ -26,46 +25,11 @@ SCHEMA = BlockSchema(2, np.dtype(np.float32))
 DROP = BlockSchema(2, np.dtype(np.float32), "drop")
 
 
-def given_parts(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
-    parts = {"X": X, "y": y, "sample_weight": sample_weight}
-    return {name: part for name, part in parts.items() if part is not None}
-
-
 def usable(X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema = SCHEMA) -> Block:
-    rows = validate_block(given_parts(X, y, sample_weight), schema)
+    parts = {"X": X, "y": y, "sample_weight": sample_weight}
+    rows = validate_block({k: part for k, part in parts.items() if part is not None}, schema)
     assert rows.problem is None
-    assert rows.block is not None
-    return rows.block
-
-
-def problem_of(
-    X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema = SCHEMA
-) -> str:
-    rows = validate_block(given_parts(X, y, sample_weight), schema)
-    assert rows.block is None
-    assert rows.problem is not None
-    return str(rows.problem.error(100))
-
-
-@pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [
-        ("?", "f4"),
-        ("i1", "f4"),
-        ("u2", "f4"),
-        ("i4", "f8"),
-        ("u8", "f8"),
-        ("f2", "f4"),
-        ("f4", "f4"),
-        (">f4", "f4"),
-        (">f8", "f8"),
-        ("g", "f8"),
-    ],
-)
-def test_promoted_dtype__by_dtype(dtype: str, expected: str) -> None:
-    found = promoted_dtype(np.dtype(dtype))
-    assert found == np.dtype(expected)
-    assert found.isnative
+    return rows.valid_block
 
 
 @given(array=matrices())
@@ -81,18 +45,18 @@ def test_rows_from__same_numbers_in_plain_memory(array: AnyArray) -> None:
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array])
-def test_rows_from__first_row_that_is_not_finite(form: Any) -> None:
+def test_rows_from__are_those_that_are_finite(form: Any) -> None:
     X = np.ones((6, 2), np.float32)
     X[4, 0], X[3, 1], X[5] = np.nan, -np.inf, np.inf
-    assert problem_of(form(X)).startswith(
+    problem = validate_block({"X": form(X)}, SCHEMA).problem
+    assert problem is not None
+    assert str(problem.error(100)).startswith(
         "Input X contains infinity (-inf) in column 1 at row 103; clean the data, or"
     )
-    block = usable(form(X), np.arange(6), np.arange(6.0), DROP)
-    assert block.rows is not None
-    np.testing.assert_array_equal(block.rows, [0, 1, 2])
-    np.testing.assert_array_equal(block.labels, [0, 1, 2])
-    np.testing.assert_array_equal(block.weights, [0, 1, 2])
-    assert validate_block({"X": form(X)}, DROP).read == 6
+    weights = np.array([0.0, 1.0, 2.0, np.nan, -1.0, 5.0])
+    block = usable(form(X), np.arange(6), weights, DROP)
+    for found in (block.rows, block.labels, block.weights):
+        np.testing.assert_array_equal(found, [0, 1, 2])
 
 
 def test_rows_from__read_only_sparse_is_put_in_order() -> None:
@@ -151,19 +115,10 @@ def test_classes__are_those_of_sorting(
     assert found is labels
 
 
-def test_classes__totals_and_order() -> None:
+def test_classes__totals_order_and_rows_without_weight() -> None:
     block = Block(np.zeros((5, 1)), np.array([1.0, 0.0, 2.0, 0.5, 0.0]), np.array([7, 9, 9, 7, 3]))
     counts, weights = block.class_totals
     assert counts.tolist() == [0, 2, 1]
     assert weights.tolist() == [0.0, 1.5, 2.0]
     assert class_order(block.coded[2]).tolist() == [4, 0, 3, 1, 2]
-
-
-def test_classes__rows_without_weight_and_numbers_of_rows() -> None:
-    block = Block(np.zeros((3, 1)), np.array([1.0, 1.0, 0.0]), np.array([1, 2, 9]))
-    assert class_codes(block, np.array([1, 2])).tolist() == [0, 1, 1]
-    missing = Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]), np.array([7, 8]))
-    problem = find_bad_label(missing)
-    assert problem is not None
-    assert problem.row == 8
-    assert find_bad_label(Block(np.zeros((2, 1)), np.ones(2))) is not None
+    assert class_codes(block, np.array([7, 9])).tolist() == [0, 1, 1, 0, 0]

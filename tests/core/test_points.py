@@ -1,4 +1,4 @@
-"""Weighted points: what they take, refuse and share, and when two are equal."""
+"""Weighted points: what they take, share and compare, and equal rows in one form."""
 
 from __future__ import annotations
 
@@ -15,101 +15,79 @@ from daskcoreset.core.points import WeightedPoints, deduplicate
 from daskcoreset.core.typing import AnyArray
 from tests.tools.coresets import make_coreset, rows
 
-
-def dense(part: WeightedPoints) -> AnyArray:
-    points: Any = part.points
-    return np.asarray(points.toarray() if sp.issparse(points) else points)
-
-
 TEXT = np.array(["red", "blue", "Zoë", ""])
 
 
-def test_weighted_points__share_memory_and_are_read_only() -> None:
-    points, weights, indices, labels = rows(), np.ones(4), np.arange(4), np.arange(4)
-    part = WeightedPoints(points, weights, indices, labels)
-    for given_array, kept in (
-        (points, part.points),
-        (weights, part.weights),
-        (indices, part.indices),
-        (labels, part.labels),
-    ):
-        assert np.shares_memory(given_array, kept)
-        assert not kept.flags.writeable  # type: ignore[union-attr]
-        assert given_array.flags.writeable
+@pytest.mark.parametrize("sparse", [False, True])
+def test_weighted_points__share_memory_and_are_read_only(sparse: bool) -> None:
+    given_arrays = rows(sparse=sparse), np.ones(4), np.arange(4), np.arange(4)
+    part: Any = WeightedPoints(*given_arrays)
+    for pair in zip(given_arrays, vars(part).values(), strict=True):
+        before, kept = (one.data if sp.issparse(one) else one for one in pair)
+        assert np.shares_memory(before, kept)
+        assert before.flags.writeable
+        assert not kept.flags.writeable
     with pytest.raises(dataclasses.FrozenInstanceError):
-        part.weights = weights  # type: ignore[misc]
+        part.weights = np.ones(4)
 
 
 def test_weighted_points__keep_sparse_input_untouched() -> None:
-    matrix = rows(sparse=True)
-    part = WeightedPoints(matrix, np.ones(4), np.arange(4))
-    assert np.shares_memory(part.points.data, matrix.data)
-    assert not any(getattr(part.points, k).flags.writeable for k in ("data", "indices", "indptr"))
-    matrix.data[0] = 5.0
-    matrix.sum_duplicates()
     unsorted = sp.csr_array(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3]), shape=(1, 2))
-    part = WeightedPoints(unsorted, np.ones(1), np.arange(1))
-    assert part.points.has_canonical_format  # type: ignore[union-attr]
-    assert dense(part).tolist() == [[2.0, 4.0]]
+    for matrix in (unsorted, sp.coo_matrix(unsorted), sp.csr_matrix(unsorted)):
+        points: Any = WeightedPoints(matrix, np.ones(1), np.arange(1)).points
+        assert type(points) is sp.csr_array
+        assert points.has_canonical_format
+        assert points.toarray().tolist() == [[2.0, 4.0]]
     assert list(unsorted.indices) == [1, 0, 1]
-    for other in (sp.csc_array(matrix), sp.coo_matrix(matrix), sp.csr_matrix(matrix)):
-        again = WeightedPoints(other, np.ones(4), np.arange(4))
-        assert type(again.points) is sp.csr_array
-        assert (again.points != matrix).nnz == 0
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
-    coreset = make_coreset(sparse=sparse, labels=TEXT)
-    for picked in (np.array([3, 1]), [3, 1]):
-        part = coreset.take(picked)  # type: ignore[arg-type]
-        assert type(part) is WeightedPoints
-        assert part.indices.tolist() == [999, 7]
-        assert part.labels is not None
-        assert part.labels.tolist() == ["", "blue"]
-        assert np.array_equal(dense(part), rows()[[3, 1]])
+    coreset: Any = make_coreset(sparse=sparse, labels=TEXT)
+    part: Any = coreset.take(np.array([3, 1]))
+    assert type(part) is WeightedPoints
+    assert part.indices.tolist() == [999, 7]
+    assert part.labels.tolist() == ["", "blue"]
+    found = part.points.toarray() if sparse else part.points
+    assert np.array_equal(found, rows()[[3, 1]])
     assert coreset.take(coreset.weights > 250).indices.tolist() == [7, 999]
     assert coreset.take(slice(None, None, 2)).weights.tolist() == [100.0, 300.5]
-    assert len(coreset.take([])) == 0  # type: ignore[arg-type]
-    with pytest.raises(IndexError):
-        coreset.take(np.array([4]))
-    with pytest.raises(IndexError):
-        coreset.take(np.array([0.0]))
+    assert len(coreset.take([])) == 0
+    for wrong in (np.array([4]), np.array([0.0])):
+        with pytest.raises(IndexError):
+            coreset.take(wrong)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"points": np.asfortranarray(rows() + 1e-15)},
-        {"points": rows().astype(np.float32)},
-        {"points": rows(sparse=True)},
-        {"points": rows(d=2), "provenance": {}},
-        {"weights": np.array([100.0, 200.0, 300.5, 399.5]) * (1 + 1e-15)},
-        {"indices": np.array([5, 7, 8, 999])},
-        {"labels": TEXT.astype("U9")},
-        {"labels": TEXT[::-1]},
-        {"labels": None},
-        {"provenance": {}},
-    ],
-    ids=[
-        "last-bit",
-        "dtype",
-        "sparse",
-        "columns",
-        "weights",
-        "indices",
-        "width",
-        "order",
-        "none",
-        "provenance",
-    ],
-)
+CHANGES = {
+    "last bit": {"points": rows() + 1e-15},
+    "dtype": {"points": rows().astype(np.float32)},
+    "sparse": {"points": rows(sparse=True)},
+    "columns": {"points": rows(d=2), "provenance": {}},
+    "indices": {"indices": np.array([5, 7, 8, 999])},
+    "width": {"labels": TEXT.astype("U9")},
+    "order": {"labels": TEXT[::-1]},
+    "none": {"labels": None},
+    "provenance": {"provenance": {}},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_equals__sees_any_difference(change: dict[str, Any]) -> None:
     coreset = make_coreset(labels=TEXT)
-    assert coreset.equals(dataclasses.replace(coreset))
     other = dataclasses.replace(coreset, **change)
     assert not coreset.equals(other)
     assert WeightedPoints.equals(coreset, other) is (change.keys() == {"provenance"})
+
+
+def test_equals__compares_bits() -> None:
+    zero, nan = np.array([[0.0]]), np.array([np.nan])
+    parts = ((zero, None), (-zero, None), (zero, nan), (zero, nan.copy()))
+    one = [WeightedPoints(x, np.ones(1), np.arange(1), labels) for x, labels in parts]
+    assert not one[0].equals(one[1])
+    assert one[2].equals(one[3])
+    assert one[2] != one[3]
+    variable = TEXT.astype(np.dtypes.StringDType())
+    assert make_coreset(labels=variable).equals(make_coreset(labels=variable.copy()))
 
 
 SMALL = arrays(
@@ -123,7 +101,7 @@ def bits(part: Any) -> bytes:
 
 
 @given(SMALL, st.data())
-def test_canonical__weights_and_repeats_are_the_same(rows: AnyArray, data: Any) -> None:
+def test_deduplicate__weights_and_repeats_are_the_same(rows: AnyArray, data: Any) -> None:
     n = len(rows)
     counts = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
     labels = np.array(data.draw(st.lists(st.sampled_from("ab"), min_size=n, max_size=n)))
