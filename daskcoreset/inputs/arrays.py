@@ -94,7 +94,12 @@ class RowArray(ABC):
         else:
             chunk = self.granularity if self.granularity > 1 else None
             groups = near(rows, self.row_bytes, chunk)
-        return stacked([self[int(own[0]) : int(own[-1]) + 1][own - own[0]] for own in groups])
+        found = self.ranges([slice(int(own[0]), int(own[-1]) + 1) for own in groups])
+        return stacked([part[own - own[0]] for own, part in zip(groups, found, strict=True)])
+
+    def ranges(self, ranges: Sequence[slice]) -> list[Any]:
+        """Return several ranges of rows, one or more."""
+        return [self[rows] for rows in ranges]
 
     def block_sizes(self, rows: int, most: int | None = None) -> tuple[int, ...]:
         """Cut the rows into blocks of about `rows` rows, of whole pieces.

@@ -24,8 +24,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.cube_blocks import Flattening, cut, flat_rows
 from daskcoreset.inputs.dataframes import as_tasks, check_numeric
 from daskcoreset.inputs.options import ReadOptions, Rows, check_columns
-from daskcoreset.inputs.packed import packed_remark
-from daskcoreset.inputs.zarr import with_checks, with_checks_in_graph
+from daskcoreset.inputs.zarr import packed_remark, with_checks, with_checks_in_graph
 from daskcoreset.storage.coordinates import loaded_values, stored_values
 
 # The variable of a DataArray without a name.

@@ -3,43 +3,38 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.errors import InvalidInputError, StoreError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import Group, MemoryRows, RowArray, sparse_rows
-from daskcoreset.inputs.filesystems import Layout, Place, check_seen, read_clearly
+from daskcoreset.inputs.filesystems import Place, check_seen, reading
 from daskcoreset.inputs.options import ReadOptions
 
 # Bytes of a .npy file that hold its header, unless its dtype has thousands of fields.
 _HEADER = 4096
 
-
 # The arrays of a sparse X in an .npz file, with y beside it.
 _CSR = ("data", "indices", "indptr", "shape")
 
 
-def open_numpy(place: Place, name: str, stack: ExitStack, _options: ReadOptions) -> Any:
-    """Open a .npy or .npz file, passed as the argument `name`."""
-    if not place.is_local and place.suffix == ".npy":
-        return _remote_array(place, name)
-    file = place.path if place.is_local else stack.enter_context(place.open())
-    loaded: Any = np.load(file, mmap_mode="r", allow_pickle=False)
-    if not isinstance(loaded, np.lib.npyio.NpzFile):
-        return memmap_source(loaded)
-    stack.enter_context(loaded)
+def open_numpy(place: Place, stack: ExitStack, _options: ReadOptions) -> Any:
+    """Open a .npy or .npz file."""
+    if place.suffix == ".npy":
+        return MappedRows(npy.open_memmap(place.path, "r")) if place.is_local else RangedRows(place)
+    loaded = stack.enter_context(np.load(stack.enter_context(place.open())))
     if "format" not in loaded:
         return NpzGroup(loaded, place.name)
     import scipy.sparse as sp
 
-    return sparse_rows(sp.load_npz(place.path if place.is_local else place.open()))
+    return sparse_rows(sp.load_npz(stack.enter_context(place.open())))
 
 
 class NpzGroup(Group):
@@ -59,155 +54,92 @@ class NpzGroup(Group):
 
     def rows(self, name: str) -> RowArray:
         """Return the rows of an array."""
-        if name not in self.file:
+        with reading(f"the array {name!r} of {self.name!r}"):
+            if name in self.file:
+                return MemoryRows(np.asarray(self.file[name]))
             import scipy.sparse as sp
 
-            data, indices, indptr, shape = map(self._read, _CSR)
-            return MemoryRows(sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist())))
-        return MemoryRows(self._read(name))
-
-    def _read(self, name: str) -> AnyArray:
-        what = f"the array {name!r} of {self.name!r}"
-        return read_clearly(lambda: what, lambda: np.asarray(self.file[name]))
+            *arrays, shape = (self.file[part] for part in _CSR)
+            return sparse_rows(sp.csr_array(tuple(arrays), shape=tuple(shape.tolist())))
 
 
-def _remote_array(place: Place, name: str) -> RangedRows:
-    header = place.read(0, _HEADER)
-    shape, dtype, (by_columns, offset) = _layout(header)
-    if dtype.hasobject:
-        message = "Object arrays cannot be loaded when allow_pickle=False"
-        raise ValueError(message)
-    if by_columns:
-        raise InvalidInputError(
-            f"{name}: {place.name!r} is stored column by column, so its rows cannot be read alone",
-            argument=name,
-            remedy="save it with numpy.ascontiguousarray, or copy it to a local disk",
-        )
-    stored = place.filesystem.info(place.path).get("size")
-    needed = offset + dtype.itemsize * math.prod(shape)
-    if stored is not None and stored < needed:
-        raise InvalidInputError(
-            f"{name}: {place.name!r} has {stored} bytes, but an array of shape "
-            f"{shape} needs {needed}: the file is cut short",
-            argument=name,
-            remedy="restore it",
-        )
-    return RangedRows(shape, dtype, place, header[:offset], place.name, place.in_process)
-
-
-@dataclass(frozen=True, eq=False)
 class RangedRows(RowArray):
     """Rows of a .npy file behind a URL, which lie one after another."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    place: Place
-    header: bytes
     name: str
-    in_process: bool
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.name, self.in_process = place, place.name, place.in_process
+        self.shape, self.dtype, self.offset = self._header()
+
+    def _header(self) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+        """Return shape and dtype, and the position of the first row."""
+        file = io.BytesIO(self.place.read(0, _HEADER))
+        is_first = npy.read_magic(file) == (1, 0)
+        read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+        if dtype.hasobject or (by_columns and len(shape) > 1):
+            raise InvalidInputError(
+                f"{self.name!r} holds objects or is stored column by column, so that its rows "
+                "cannot be read alone",
+                remedy="save it with numpy.ascontiguousarray, or copy it to a local disk",
+            )
+        return shape, dtype, file.tell()
 
     def __getitem__(self, rows: slice) -> AnyArray:
-        place, offset = self.place, len(self.header)
-        first, n_bytes = (
-            offset + rows.start * self.row_bytes,
-            (rows.stop - rows.start) * self.row_bytes,
-        )
-        what = f"rows {rows.start} to {rows.stop} of {self.name!r}"
-
-        def read() -> bytes:
-            _check_header(self.name, self.header, place.read(0, offset)[:offset])
-            return place.read(first, first + n_bytes)
-
-        raw = read_clearly(lambda: what, read, place.url)
-        if len(raw) != n_bytes:
-            reason = "the file is cut short" if len(raw) < n_bytes else "the server sends no ranges"
-            raise StoreError(
-                f"{what} take {n_bytes} bytes, but {len(raw)} were read: {reason}",
-                remedy="restore the file, or copy it to a local disk",
-            )
-        return np.frombuffer(raw, self.dtype).reshape(-1, *self.shape[1:])
+        with reading(f"rows {rows.start} to {rows.stop} of {self.name!r}"):
+            check_seen(self.name, (self.shape, self.dtype, self.offset), self._header())
+            first, last = (self.offset + row * self.row_bytes for row in (rows.start, rows.stop))
+            values = np.frombuffer(self.place.read(first, last), self.dtype)
+            # An error if bytes are missing, or the server sends more than it was asked for.
+            return values.reshape(rows.stop - rows.start, *self.shape[1:])
 
 
-@dataclass(frozen=True, eq=False)
 class MappedRows(RowArray):
     """Rows of a file that each task maps. The system reads them as they are used.
 
-    Attributes
+    Parameters
     ----------
-    header : bytes
-        That of a .npy file. Empty for other files.
-    first : int
-        Position of the first value of the first row in the file.
-    strides : tuple of int
+    array : numpy.memmap
+    raw : (int, str), optional
+        Position and order of an array in a file without header.
     """
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    header: bytes
-    first: int
-    strides: tuple[int, ...]
     name: str
 
-    def __getitem__(self, rows: slice) -> AnyArray:
-        shape = rows.stop - rows.start, *self.shape[1:]
-        first = self.first + rows.start * self.strides[0]
-        # A negative stride leads to bytes before the first one.
-        reach = [(length - 1) * stride for length, stride in zip(shape, self.strides, strict=True)]
-        low = first + sum(min(0, r) for r in reach)
-        n_bytes = sum(map(abs, reach)) + self.dtype.itemsize
+    def __init__(self, array: np.memmap[Any, Any], raw: tuple[int, Any] | None = None) -> None:
+        self.shape, self.dtype, self.raw = array.shape, array.dtype, raw
+        self.name = os.fspath(array.filename or "")
 
-        def mapped() -> AnyArray:
-            _check_header(self.name, self.header, _header_of(self.name, len(self.header)))
-            return np.memmap(self.name, np.uint8, "r", low, (n_bytes,))
-
-        what = f"{shape[0]} rows from byte {first} of {self.name!r}"
-        raw = read_clearly(lambda: what, mapped)
-        return np.ndarray(shape, self.dtype, raw, first - low, self.strides)
+    def __getitem__(self, rows: Any) -> AnyArray:
+        with reading(f"rows of {self.name!r}"):
+            if self.raw is None:
+                mapped = npy.open_memmap(self.name, "r")
+                check_seen(self.name, (self.shape, self.dtype), (mapped.shape, mapped.dtype))
+            else:
+                offset, order = self.raw
+                mapped = np.memmap(self.name, self.dtype, "r", offset, self.shape, order)
+            taken: AnyArray = np.asarray(mapped)[rows]
+            return taken
 
     def take(self, rows: IndexArray) -> AnyArray:
-        """Map all rows, of which the system reads those that are taken."""
-        taken: AnyArray = self[0 : len(self)][rows]
-        return taken
+        """Return rows by number, of which the system reads no others."""
+        return self[rows]
 
 
 def memmap_source(array: np.memmap[Any, Any]) -> RowArray:
-    """Return rows whose tasks map the file again, or the array where that is impossible."""
-    filename: Any = array.filename
-    # What was written into a copy-on-write map is in memory only.
-    usable = isinstance(filename, (str, os.PathLike)) and array.mode != "c" and array.size > 0
-    if not usable or not Path(filename).is_file():
+    """Return rows whose tasks map the file of an array again, or those of the array itself."""
+    path: Any = array.filename
+    base: Any = array.base
+    # What was written into a copy-on-write map is in memory only. A view is a part of a file.
+    is_whole = isinstance(base, mmap) and array.mode != "c" and array.size > 0
+    if not is_whole or path is None or not Path(path).is_file():
         return MemoryRows(np.asarray(array))
-    base: Any = array
-    while isinstance(base.base, np.memmap):
-        base = base.base
-    # A view keeps the offset of the map it was cut from.
-    ahead = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    path = os.fspath(filename)
-    header = _header_of(path, base.offset)
-    # The array itself would stay mapped.
-    return MappedRows(array.shape, array.dtype, header, base.offset + ahead, array.strides, path)
-
-
-def _header_of(path: str, offset: int) -> bytes:
-    """Return the header of a .npy file, which tells what its bytes are. Empty for other files."""
-    with Path(path).open("rb") as file:
-        header = file.read(offset)
-    return header if header.startswith(np.lib.format.MAGIC_PREFIX) else b""
-
-
-def _layout(header: bytes) -> Layout:
-    """Return what the header of a .npy file says. Its rest are the order and the first byte."""
-    file = io.BytesIO(header)
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0
-    shape, fortran, dtype = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(
-        file
-    )
-    # The columns of a longer array lie elsewhere if it is stored by columns.
-    return Layout(shape, dtype, (shape if fortran and len(shape) > 1 else None, file.tell()))
-
-
-def _check_header(name: str, opened: bytes, found: bytes) -> None:
-    """Check that a .npy file is the one that was opened, or has grown."""
-    if found != opened:
-        check_seen(name, _layout(opened), _layout(found) if found else Layout((), np.dtype("V")))
+    try:
+        found = npy.open_memmap(path, "r")
+    except ValueError:  # of another format
+        found = None
+    known = (array.shape, array.dtype, array.offset)
+    if found is not None and (found.shape, found.dtype, found.offset) == known:
+        return MappedRows(found)
+    return MappedRows(array, (array.offset, "C" if array.flags.c_contiguous else "F"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from daskcoreset.storage.locations import (
     filesystem,
     is_denied,
     is_remote,
-    locate,
 )
 
 T = TypeVar("T")
@@ -153,9 +152,6 @@ def is_glob(location: Any) -> bool:
     return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
 
 
-check_slashes = locate
-
-
 def shortened(names: Sequence[str]) -> str:
     """Return the names of files as one: of many, the first and the last.
 
@@ -208,20 +204,6 @@ def not_stored(what: str, fill: Any) -> StoreError:
     if fill is not None:
         remedy += f', or pass open_rows(X, missing_chunks="fill") if rows of {fill!s} are meant'
     return StoreError(f"{what} is not stored, as seen on {here()}", remedy=remedy)
-
-
-def read_clearly(what: Callable[[], str], read: Callable[[], T], *_urls: str) -> T:
-    """Read as `reading` does."""
-    with reading(what()):
-        return read()
-
-
-class Layout(NamedTuple):
-    """Shape, dtype, and what else decides how a stored array is read."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    rest: Any = None
 
 
 def check_seen(name: str, opened: tuple[Any, ...], found: tuple[Any, ...]) -> None:

@@ -39,14 +39,12 @@ from daskcoreset.inputs.dataframes import (
 from daskcoreset.inputs.files import memmap_source, open_numpy
 from daskcoreset.inputs.filesystems import (
     Place,
-    check_slashes,
     clear_errors,
     is_glob,
     shortened,
 )
-from daskcoreset.inputs.hdf5 import Hdf5Group, hdf5_rows, open_hdf5
+from daskcoreset.inputs.hdf5 import Hdf5Group, Hdf5Rows, open_hdf5
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions
-from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
     ParquetFiles,
@@ -61,6 +59,7 @@ from daskcoreset.inputs.zarr import (
     open_store,
     open_zarr,
     opened_zarr,
+    packed_remark,
     with_checks,
     with_checks_in_graph,
 )
@@ -233,8 +232,7 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
 
 def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
     """Return the places that a path, a URL or a glob names."""
-    check_slashes(name, location)
-    place = Place.of(location, options.storage_options)
+    place = Place.of(location, options.storage_options, name)
     found = place.matches() if is_glob(location) else [place]
     if is_glob(location) and any(file.suffix in SUFFIXES for file in found):
         check_no_table(place)
@@ -256,7 +254,7 @@ def _open_place(place: Place, name: str, stack: ExitStack, options: ReadOptions)
     with clear_errors(name, url, "a file or store"):
         open_format, kind = _format_of(place)
     with clear_errors(name, url, kind):
-        return open_format(place, name, stack, options)
+        return open_format(place, stack, options)
 
 
 def _format_of(place: Place) -> tuple[Any, str]:
@@ -443,7 +441,7 @@ def _as_rows(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if library == "zarr" and hasattr(part, "store_path"):
         return opened_zarr(part, missing_chunks)
     if library == "h5py":
-        return (hdf5_rows if hasattr(part, "shape") else Hdf5Group)(part, missing_chunks)
+        return (Hdf5Rows if hasattr(part, "shape") else Hdf5Group)(part, missing_chunks)
     if isinstance(part := open_dataset(part), (RowArray, Group, ParquetFiles, Files)):
         return part
     if is_frame(part) or as_arrow(part) is not None:

@@ -36,7 +36,7 @@ from daskcoreset.inputs.filesystems import (
     clear_errors,
     here,
     is_glob,
-    read_clearly,
+    reading,
     shortened,
 )
 from daskcoreset.inputs.options import ReadOptions, check_columns
@@ -82,8 +82,8 @@ class RowGroup:
     def read(self, columns: Sequence[str], start: int, stop: int) -> Any:
         """Return those columns that are there, of some rows. The whole group is decoded."""
         what = f"row group {self.number} of {self.name!r} (its rows {start} to {stop})"
-        table = read_clearly(lambda: what, lambda: self._read(columns), self.path)
-        return table.slice(start, stop - start)
+        with reading(what):
+            return self._read(columns).slice(start, stop - start)
 
     def _read(self, columns: Sequence[str]) -> Any:
         import pyarrow as pa
@@ -383,9 +383,7 @@ def _footer_of(fragment: Any) -> str:
     return hashlib.blake2b(sink.getvalue(), digest_size=8).hexdigest()
 
 
-def open_parquet(
-    place: Place, _name: str, _stack: ExitStack, _options: ReadOptions
-) -> ParquetFiles:
+def open_parquet(place: Place, _stack: ExitStack, _options: ReadOptions) -> ParquetFiles:
     """Open a Parquet file or folder. Every task opens its files for itself."""
     return ParquetFiles(place)
 

@@ -12,7 +12,7 @@ import itertools
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
@@ -20,14 +20,13 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from daskcoreset.core.typing import AnyArray, MissingChunks
-from daskcoreset.core.validation import without_mask
-from daskcoreset.errors import StoreError
+from daskcoreset.core.validation import shown, without_mask
+from daskcoreset.errors import InvalidTypeError
 from daskcoreset.inputs.arrays import Group, RowArray
 from daskcoreset.inputs.filesystems import (
     Place,
     check_seen,
     clear_errors,
-    here,
     is_fill,
     is_of,
     not_stored,
@@ -66,22 +65,19 @@ def open_store(store: Any, name: str, options: ReadOptions) -> Any:
         return opened_zarr(zarr.open(store, mode="r"), options.missing_chunks)
 
 
-def open_zarr(place: Place, _name: str, _stack: ExitStack, options: ReadOptions) -> Any:
+def open_zarr(place: Place, _stack: ExitStack, options: ReadOptions) -> Any:
     """Open the array or group at a place."""
     import zarr
 
-    if place.is_local:  # with its links, which may lead elsewhere on a worker
-        return opened_zarr(zarr.open(place.path, mode="r"), options.missing_chunks)
-    url, mark, query = (place.url or place.path).partition("?")
-    of_server = options.storage_options
-    if mark and url.startswith(("http://", "https://")):
-        # Of every file in the store, whose names are put behind the URL.
-        params = dict(parse_qsl(query, keep_blank_values=True))
-        of_server = {"params": params} | dict(of_server or {})
-    else:
-        url += mark + query
-    store = zarr_store(url, of_server)
-    return opened_zarr(zarr.open(store, mode="r"), options.missing_chunks)
+    target: Any = place.path  # with its links, which may lead elsewhere on a worker
+    if not place.is_local:
+        url, of_server = place.url, dict(options.storage_options or {})
+        if url.startswith(("http://", "https://")):
+            # A query is put behind the URL of every file in the store.
+            url, _, query = url.partition("?")
+            of_server = {"params": dict(parse_qsl(query, keep_blank_values=True))} | of_server
+        target = zarr_store(url, of_server)
+    return opened_zarr(zarr.open(target, mode="r"), options.missing_chunks)
 
 
 def opened_zarr(found: Any, missing_chunks: MissingChunks) -> StoredRows | ZarrGroup:
@@ -163,13 +159,7 @@ class CheckedPipeline:
             missing = await self._missing(chunk, spec, selection, np.atleast_1d(values[place]))
             if missing is None:
                 continue
-            if not await self._is_there():
-                raise StoreError(
-                    f"{missing} of {self.name} cannot be read on {here()}, and neither can what "
-                    "describes the array",
-                    remedy="make the store visible to every worker, by the same path",
-                )
-            if self.may_fill:
+            if self.may_fill and await self._is_there():
                 return
             raise not_stored(f"{missing} of {self.name}", self.metadata.fill_value)
 
@@ -215,35 +205,12 @@ class CheckedPipeline:
         return None
 
 
-def with_own_metadata(array: Any) -> Any:
-    """Return an array as its own metadata say it is, and not those that a group has of it.
-
-    The metadata of the group are older if rows were appended to the array alone. The array is
-    returned as it is if it has no others.
-    """
-    import zarr
-
-    try:
-        return zarr.open_array(array.store_path, mode="r", zarr_format=array.metadata.zarr_format)
-    except Exception:  # noqa: BLE001 - every kind of store has errors of its own
-        return array
-
-
 def _form(metadata: Any) -> tuple[Any, ...]:
     """Return the shape of an array, and what else decides how its chunks are read."""
     known = metadata.to_dict()
     for name in ("attributes", "shape", "consolidated_metadata"):
         known.pop(name, None)
     return tuple(metadata.shape), repr(sorted(known.items()))
-
-
-def is_in_process(array: Any) -> bool:
-    """Whether a Zarr array is in the memory of this process, so that workers cannot read it."""
-    store = array.store_path.store
-    kinds = (type(store), type(getattr(store, "store", None)))
-    return is_of(getattr(store, "fs", None), "memory") or any(
-        kind.__name__.endswith("MemoryStore") for kind in kinds
-    )
 
 
 # --- rows ----------------------------------------------------------------------------------
@@ -255,10 +222,8 @@ class StoredRows(RowArray):
     def __init__(
         self,
         array: Any,
-        *,
         granularity: int = 1,
         name: str | None = None,
-        in_process: bool = False,
     ) -> None:
         self.array = array
         self.shape = tuple(int(length) for length in array.shape)
@@ -266,7 +231,6 @@ class StoredRows(RowArray):
         if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
             self.dtype = array[:0].dtype
         self.granularity, self.name = max(1, granularity), name
-        self.in_process = in_process
 
     @property
     def attrs(self) -> Mapping[str, Any]:  # type: ignore[override]
@@ -286,9 +250,13 @@ def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    array = checked(array, missing_chunks)
-    name, in_process = store_name(array.store_path), is_in_process(array)
-    return StoredRows(array, granularity=granularity, name=name, in_process=in_process)
+    rows = StoredRows(checked(array, missing_chunks), granularity, store_name(array.store_path))
+    store = array.store_path.store
+    kinds = type(store).__name__, type(getattr(store, "store", None)).__name__
+    rows.in_process = is_of(getattr(store, "fs", None), "memory") or any(
+        kind.endswith("MemoryStore") for kind in kinds
+    )
+    return rows
 
 
 class ZarrGroup(Group):
@@ -311,33 +279,64 @@ class ZarrGroup(Group):
 
     def rows(self, name: str) -> StoredRows:
         """Return the rows of an array."""
+        import zarr
+
         array = self.group[name]
         if self.group.metadata.consolidated_metadata is not None:
-            array = with_own_metadata(array)
+            # They are older than those of the array if rows were appended to it alone.
+            with suppress(Exception):  # it may have no others
+                form = self.group.metadata.zarr_format
+                array = zarr.open_array(array.store_path, mode="r", zarr_format=form)
         return zarr_rows(array, self.missing_chunks)
 
     @property
     def is_cube(self) -> bool:  # type: ignore[override]
         """Whether arrays of more than two dimensions with names are stored."""
-        names = [name for name in self.names() if len(self.shape(name)) > 2]
-        return any(_dims_of(self.group[name]) for name in names)
+        arrays = [array for array in map(self.group.get, self.names()) if array.ndim > 2]
+        # Formats 3 and 2 have them in different places.
+        return any(
+            getattr(array.metadata, "dimension_names", None) or "_ARRAY_DIMENSIONS" in array.attrs
+            for array in arrays
+        )
 
 
-def _dims_of(array: Any) -> tuple[str, ...]:
-    """Return the names of dimensions that xarray stores with a Zarr array. None without them."""
-    named = getattr(array.metadata, "dimension_names", None)  # of format 3
-    return tuple(named or array.attrs.get("_ARRAY_DIMENSIONS", ()))
+# --- values that are coded -------------------------------------------------------------------
+
+# Attributes of the conventions CF, with the values that change nothing. The long one is NaN, as
+# xarray writes it in format 3.
+_NEUTRAL = {
+    "scale_factor": ("1", "1.0"),
+    "add_offset": ("0", "0.0"),
+    "_FillValue": ("nan", "None", "AAAAAAAA+H8="),
+    "missing_value": ("nan", "None"),
+}
+
+
+def packed_remark(part: Any, name: str) -> str | None:
+    """Return a warning if the attributes of an argument say that its values are coded, or None."""
+    attrs = dict(getattr(part, "attrs", {}))
+    if not attrs or part.dtype.kind not in "iuf":
+        return None
+    if name == "y" and " since " in (units := str(attrs.get("units"))):
+        raise InvalidTypeError(
+            f"y must hold numbers or text, found dates, stored as {shown(units)}",
+            argument="y",
+            remedy="name another column or array, or convert it where it is stored",
+        )
+    metadata: Any = getattr(getattr(part, "array", None), "metadata", None)
+    if getattr(metadata, "zarr_format", None) == 2 and "_ARRAY_DIMENSIONS" in attrs:
+        attrs["_FillValue"] = metadata.fill_value  # xarray keeps it there in this format
+    values = {key: next(iter(np.ravel(attrs[key])), None) for key in _NEUTRAL if key in attrs}
+    coded = [f"{key}={v}" for key, v in values.items() if str(v) not in _NEUTRAL[key]]
+    if not coded:
+        return None
+    return (
+        f"{name} is stored with {' and '.join(coded)}, and is read as it is stored; pass what "
+        f"xarray.open_dataset opens, which decodes values and leaves out those that are missing."
+    )
 
 
 # --- arrays inside of Dask and xarray ------------------------------------------------------
-
-
-def find_zarr(value: Any) -> Any:
-    """Return a Zarr array, or the one inside of xarray's wrappers, or None."""
-    while type(value).__module__.startswith("xarray."):
-        value = getattr(value, "array", getattr(value, "_array", None))
-    is_zarr = type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "store_path")
-    return value if is_zarr and hasattr(value, "shape") else None
 
 
 def with_checks(value: Any, missing_chunks: MissingChunks) -> Any:
@@ -345,12 +344,13 @@ def with_checks(value: Any, missing_chunks: MissingChunks) -> Any:
 
     Anything else comes back unchanged.
     """
-    found = find_zarr(value)
-    if found is None or found is value:
-        return value if found is None else checked(found, missing_chunks)
-    value = copy.copy(value)
+    module = type(value).__module__.partition(".")[0]
+    if module == "zarr" and hasattr(value, "shape"):
+        return checked(value, missing_chunks)
     name = "array" if hasattr(value, "array") else "_array"
-    setattr(value, name, with_checks(getattr(value, name), missing_chunks))
+    if module == "xarray" and hasattr(value, name):
+        value = copy.copy(value)
+        setattr(value, name, with_checks(getattr(value, name), missing_chunks))
     return value
 
 
@@ -365,21 +365,19 @@ def with_checks_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
     graph = array.__dask_graph__()
     if not isinstance(graph, HighLevelGraph):
         return array
-    layers: dict[str, Any] = {}
+    layers: dict[str, Any] = dict(graph.layers)
     for name, layer in graph.layers.items():
         if isinstance(layer, Blockwise):
-            pairs = tuple((with_checks(value, missing_chunks), ax) for value, ax in layer.indices)
-            if any(new is not old for (new, _), (old, _) in zip(pairs, layer.indices, strict=True)):
-                layers[name] = copy.copy(layer)
-                layers[name].indices = pairs
+            layers[name] = made = copy.copy(layer)
+            made.indices = tuple(
+                (with_checks(x, missing_chunks), axes) for x, axes in layer.indices
+            )
+            vars(made).pop("_cached_dict", None)  # its tasks, if they were made before
         elif isinstance(layer, MaterializedLayer):
             nodes = {key: with_checks(node, missing_chunks) for key, node in layer.items()}
-            if any(nodes[key] is not node for key, node in layer.items()):
-                layers[name] = MaterializedLayer(nodes)
-    if not layers:
-        return array
+            layers[name] = MaterializedLayer(nodes, layer.annotations)
     rebuild, extra = array.__dask_postpersist__()
-    return rebuild(HighLevelGraph({**graph.layers, **layers}, graph.dependencies), *extra)
+    return rebuild(HighLevelGraph(layers, graph.dependencies), *extra)
 
 
 # --- decoding ------------------------------------------------------------------------------

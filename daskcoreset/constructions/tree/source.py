@@ -28,7 +28,7 @@ from daskcoreset.inputs.filesystems import (
     clear_errors,
     is_glob,
     is_of,
-    read_clearly,
+    reading,
 )
 from daskcoreset.inputs.open import is_path, is_web_store, open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows
@@ -377,11 +377,8 @@ def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
         return None
     info = infos.get(place.path, {})
     if info.get("size") is None or info.get("islink"):  # lists of web servers say less
-        info = read_clearly(
-            lambda: f"the file {place.name!r}",
-            lambda: place.filesystem.info(place.path),
-            place.url,
-        )
+        with reading(f"the file {place.name!r}"):
+            info = place.filesystem.info(place.path)
     if info["type"] != "directory":
         return _fingerprint(info)
     files = place.files()
@@ -463,8 +460,8 @@ def _chunk_rows(array: Any, rows: range) -> range:
 def _chunk_fingerprints(array: Any) -> Mapping[int, list[str | None]]:
     """Return the fingerprints of the files of chunks, by the numbers of chunks along the rows."""
     store, found = _inner_store(array), defaultdict[int, list[str | None]](list)
-    where = partial(store_name, array.store_path)
-    listed = read_clearly(where, partial(_listed, store, array.store_path.path))
+    with reading(store_name(array.store_path)):
+        listed = _listed(store, array.store_path.path)
     if listed is None:
         return defaultdict(lambda: [None])
     for key in sorted(listed):

@@ -106,18 +106,3 @@ def test_hdf5__another_one_or_a_longer_one(tmp_path: Path) -> None:
         else:
             with pytest.raises(errors.StoreError, match=r"on host .* differs from the array"):
                 lazy.compute()
-
-
-@pytest.mark.parametrize("name", ["X", "rows"])
-def test_hdf5__links_to_other_files(name: str, tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "part.h5", "w") as file:
-        file["X"] = np.ones((400, 2))
-    with h5py.File(tmp_path / "X.h5", "w") as file:
-        file[name] = h5py.ExternalLink("part.h5", "X")
-    said = rf"'{name}' of '.*X.h5' is a link to 'part.h5', .* are not followed"
-    with pytest.raises(errors.InvalidInputError, match=said):
-        build(tmp_path / "X.h5", size=10)
-    with h5py.File(tmp_path / "X.h5", "r+") as file:
-        file["data"] = np.ones((100, 2))
-    if name != "X":  # the only array
-        assert len(build(tmp_path / "X.h5", size=10, random_state=0)) == 10

@@ -39,7 +39,6 @@ def test_hdf5__damage_is_named(tmp_path: Path) -> None:
     other={
         "f8": np.arange(400.0, dtype="f8").reshape(200, 2),
         "u4": np.arange(400, dtype="u4").reshape(200, 2),
-        "fortran": np.asfortranarray(np.arange(400, dtype="f4").reshape(200, 2)),
     },
 )
 def test_npy__that_is_another_one_where_it_is_read(

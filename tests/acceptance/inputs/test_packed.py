@@ -24,7 +24,7 @@ DECODER = "xarray.open_dataset"
 CODED: dict[str, tuple[dict[str, Any], str]] = {
     "scale": ({"dtype": "i2", "scale_factor": 0.01, "_FillValue": -1}, "scale_factor=0.01"),
     "offset": ({"dtype": "i4", "add_offset": 273.15, "_FillValue": -9}, "add_offset=273.15"),
-    "fill": ({"dtype": "f4", "_FillValue": -9999.0}, "_FillValue=-9999"),
+    "fill": ({"dtype": "f4", "_FillValue": -9999.0}, "_FillValue="),
     "missing": ({"dtype": "f8", "_FillValue": None, "missing_value": 1e20}, "missing_value=1e"),
     "unsigned": ({"dtype": "u1", "_FillValue": 255}, "_FillValue=255"),
 }

@@ -252,13 +252,13 @@ def test_errors__while_rows_are_read(files: FileServer) -> None:
 
 def test_errors__of_a_short_remote_file(files: FileServer) -> None:
     (files.folder / "x.npy").write_bytes(npy(X)[:3000])
-    with pytest.raises(errors.InvalidInputError, match="has 3000 bytes, but an array of shape"):
-        build(f"{files.url}/x.npy")
+    with pytest.raises(errors.StoreError, match=r"rows 0 to 240 of .*x.npy' cannot be read"):
+        build(f"{files.url}/x.npy", size=9)
     (files.folder / "f.npy").write_bytes(npy(np.asfortranarray(X)))
     with pytest.raises(errors.InvalidInputError, match="stored column by column"):
         build(f"{files.url}/f.npy")
     (files.folder / "o.npy").write_bytes(npy(np.array([[{}]])))
-    with pytest.raises(errors.InvalidInputError, match="cannot be opened as an array of numbers"):
+    with pytest.raises(errors.InvalidInputError, match="holds objects"):
         build(f"{files.url}/o.npy")
 
 
