@@ -114,7 +114,7 @@ def test_build__stored_numbers_of_dates_as_labels(store: str, tmp_path: Path) ->
         stored = xr.open_zarr(path, decode_times=False, consolidated=False)
         source, y = (X, stored.y) if store == "undecoded" else (stored[["X"]], stored.y)
     rows = open_rows(source, sample_dims=["row"]) if store == "undecoded cube" else source
-    with pytest.raises(errors.InvalidTypeError, match="found dates, stored as .*days since 2020"):
+    with pytest.raises(errors.InvalidTypeError, match=r"found dates, stored as .*days since 2020"):
         build(rows, y, method="uniform", size=5)
 
 
