@@ -57,9 +57,8 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     >>> cut_rows(np.zeros((5, 2)), [3, 0, 2]).sizes
     (3, 0, 2)
     """
-    starts = [0, *np.cumsum(sizes).tolist()]
     blocks = row_blocks(X, y, sample_weight)
-    return replace(blocks, indices=range(len(sizes)), sizes=tuple(sizes), starts=starts)
+    return replace(blocks, indices=range(len(sizes)), sizes=tuple(sizes))
 
 
 def draw(

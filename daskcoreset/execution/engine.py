@@ -521,11 +521,12 @@ def _map_blocks(
 
 def _check_workers_see(blocks: RowBlocks) -> None:
     """Check that what is stored can be read by the workers of the active client."""
-    if blocks.are_views or not len(blocks) or active_client() is None:
+    if blocks.are_views or not blocks.n_blocks or active_client() is None:
         return
     import cloudpickle
 
-    problem = "X is stored in the memory of this process" if blocks.in_process else None
+    in_process = any(part.in_process for part in blocks.row_arrays.values())
+    problem = "X is stored in the memory of this process" if in_process else None
     try:
         if problem is None:
             cloudpickle.dumps(blocks[0].parts)

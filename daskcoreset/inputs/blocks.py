@@ -91,11 +91,9 @@ class RowBlocks:
         ``"X"``, and ``"y"`` and ``"sample_weight"`` if given. Dask arrays have the row chunks of
         the blocks. Tasks read all others.
     indices : sequence of int
-        Indices of the blocks.
+        Indices of the blocks. Some are left out where some blocks are selected.
     sizes : tuple of int, or None
-        Rows of every block. None if Dask does not know them.
-    starts : sequence of int, or None
-        Number of the first row of every block.
+        Rows of all blocks, by their indices. None if Dask does not know them.
     name : str or None
         Origin of the rows.
     columns : tuple of str or None
@@ -111,24 +109,25 @@ class RowBlocks:
     arrays: dict[str, Any]
     indices: Sequence[int]
     sizes: tuple[int, ...] | None
-    starts: Sequence[int] | None
     name: str | None
     columns: tuple[str, ...] | None
     cube: Cube | None = None
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self.indices)
-
     def __getitem__(self, position: int) -> BlockRows:
         index = self.indices[position]
-        if self.sizes is None or self.starts is None:
+        if self.sizes is None:
             return BlockRows(index, None, None, None, {})
-        start, size = self.starts[position], self.sizes[position]
+        start, size = self.starts[index], self.sizes[index]
         parts = {name: part.cut(start, start + size) for name, part in self.row_arrays.items()}
         box = None if self.boxes is None else self.boxes[index]
         return BlockRows(index, start, size, box, parts)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Number of the first row of each block, and of all rows."""
+        return list(itertools.accumulate(self.sizes or (), initial=0))
 
     @cached_property
     def row_arrays(self) -> dict[str, RowArray]:
@@ -161,11 +160,6 @@ class RowBlocks:
     def are_views(self) -> bool:
         """Whether blocks are views of what is in memory already."""
         return all(isinstance(part, RowArray) and part.in_memory for part in self.arrays.values())
-
-    @property
-    def in_process(self) -> bool:
-        """Whether rows are in a store in memory of this process, which workers cannot read."""
-        return any(part.in_process for part in self.row_arrays.values())
 
     @property
     def has_labels(self) -> bool:
@@ -229,14 +223,9 @@ class RowBlocks:
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
-        return replace(
-            self,
-            arrays=self.row_arrays
-            | {name: array.blocks[positions] for name, array in self.dask_arrays.items()},
-            indices=[self.indices[i] for i in positions],
-            sizes=None if self.sizes is None else tuple(self.sizes[i] for i in positions),
-            starts=None if self.starts is None else [self.starts[i] for i in positions],
-        )
+        of_dask = {name: array.blocks[positions] for name, array in self.dask_arrays.items()}
+        indices = [self.indices[i] for i in positions]
+        return replace(self, arrays=self.row_arrays | of_dask, indices=indices)
 
 
 def row_blocks(
@@ -317,7 +306,6 @@ def row_blocks(
         arrays=arrays,
         indices=range(arrays["X"].numblocks[0] if sizes is None else len(sizes)),
         sizes=sizes,
-        starts=None if sizes is None else [0, *itertools.accumulate(sizes[:-1])],
         name=opened.name,
         columns=opened.columns,
         cube=cube,
