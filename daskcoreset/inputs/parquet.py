@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -200,34 +199,37 @@ class ParquetFiles:
             work = partial(_opened, root, source.schema)
             opened = list(pool.map(work, source.get_fragments()))
         # Writers guess the types of files without rows.
-        self._files = [one for one in opened if one.groups] or opened
-        self.groups = [group for one in self._files for group in one.groups]
-        # With a file of each.
-        self._schemas = {one.schema.remove_metadata(): one.name for one in self._files}
-        names = dict.fromkeys(name for schema in self._schemas for name in schema.names)
-        columns = {name: self._column(name) for name in names}
+        self._files = [one for one in opened if one[2]] or opened
+        self.groups = [group for _, _, groups in self._files for group in groups]
+        # Columns that differ from file to file, and how.
+        self._unlike: dict[str, str] = {}
+        schemas = {schema.remove_metadata(): file.path for file, schema, _ in self._files}
+        names = dict.fromkeys(name for schema in schemas for name in schema.names)
+        columns = {name: self._column(name, schemas) for name in names}
         # With what pandas says of an index.
-        self.table = pa.table(columns, metadata=self._files[0].schema.metadata)
+        self.table = pa.table(columns, metadata=self._files[0][1].metadata)
 
-    def _kinds(self, name: str) -> dict[Any, str]:
-        """Return the types of a column, with a file of each. Those without the column have None.
+    def _column(self, name: str, schemas: Mapping[Any, str]) -> Any:
+        """Return the first vector of a column, or a null, of a type that holds all of them.
 
-        Files with nulls alone tell none.
+        Parameters
+        ----------
+        name : str
+        schemas : mapping of pyarrow.Schema to str
+            With a file of each.
         """
         import pyarrow as pa
 
         kinds = {}
-        for schema, file in self._schemas.items():
+        for schema, file in schemas.items():
             kind = schema.field(name).type if name in schema.names else None
-            if kind != pa.null():
+            if kind != pa.null():  # files with nulls alone tell none
                 kinds[getattr(kind, "storage_type", kind)] = file
-        return kinds
-
-    def _column(self, name: str) -> Any:
-        """Return the first vector of a column, or a null, of a type that holds all of them."""
-        import pyarrow as pa
-
-        kinds = [kind for kind in self._kinds(name) if kind is not None]
+        if len({kind if kind is None else number_dtype(kind) is None for kind in kinds}) > 1:
+            self._unlike[name] = " and ".join(
+                f"{kind or 'missing'} in {clean_url(file)!r}" for kind, file in kinds.items()
+            )
+        kinds.pop(None, None)
         numbers = [dtype for kind in kinds if (dtype := number_dtype(kind)) is not None]
         vectors = [dtype for kind in kinds if (dtype := vector_dtype(kind)) is not None]
         if numbers and len(numbers) == len(kinds):
@@ -235,17 +237,17 @@ class ParquetFiles:
         if vectors and len(vectors) == len(kinds):
             kind = pa.list_(pa.from_numpy_dtype(common_dtype(vectors)))
             return pa.array([self._first_list(name)], kind)
-        return pa.nulls(1, kinds[0] if kinds else pa.null())
+        return pa.nulls(1, next(iter(kinds), pa.null()))
 
     def _first_list(self, name: str) -> list[Any] | None:
         """Read the first list of a column that has values."""
         import pyarrow.dataset as ds
 
         is_valid = ds.field(name).is_valid()
-        for file in self._files:
-            if name in file.schema.names:
-                with clear_errors("X", file.name, "a Parquet file"):
-                    (first,) = file.fragment.head(1, columns=[name], filter=is_valid)
+        for file, schema, _ in self._files:
+            if name in schema.names:
+                with clear_errors("X", file.path, "a Parquet file"):
+                    (first,) = file.head(1, columns=[name], filter=is_valid)
                 if len(first) and first[0].as_py():
                     return list(first[0].as_py())
         return None
@@ -264,54 +266,37 @@ class ParquetFiles:
         columns = (part.name,) if flat else tuple(part.columns)
         stored = list(dict.fromkeys(stored_name(name, self.table.column_names) for name in columns))
         for name in stored:
-            self._check(name)
+            if name in self._unlike:
+                raise InvalidInputError(
+                    f"X has files with different columns: {name!r} is {self._unlike[name]}",
+                    argument="X",
+                    remedy="pass files of one schema, or choose columns that all of them have, "
+                    "by open_rows(X, columns=[...])",
+                )
         # A null of any column becomes NaN, which only a floating dtype can hold.
-        is_null = ds.field(stored[0]).is_null()
+        null = ds.field(stored[0]).is_null()
         missing = not flat or any(
-            file.fragment.subset(is_null, file.schema).row_groups for file in self._files
+            one.subset(null, schema).row_groups for one, schema, _ in self._files
         )
         dtype = frame_dtype(part, missing=missing)
         if not self.groups:
             return MemoryRows(np.empty((0,) if flat else (0, len(columns)), dtype))
-        made = partial(
-            GroupRows,
-            stored=stored,
-            vectors=vectors_of(from_arrow(self.table.select(stored))),
-            flat=flat,
-            dtype=dtype,
-            columns=columns,
-            in_process=self._in_process,
-        )
-        ends = itertools.accumulate(group.rows for group in self.groups)
-        numbered = zip(self.groups, ends, strict=True)
-        joined = JoinedRows([made(group, end - group.rows) for group, end in numbered])
+        vectors = vectors_of(from_arrow(self.table.select(stored)))
+        parts, first_row = [], 0
+        for group in self.groups:
+            told = (group, first_row, stored, vectors, flat, dtype, columns)
+            parts.append(GroupRows(*told, in_process=self._in_process))
+            first_row += group.rows
+        joined = JoinedRows(parts)
         joined.name = self.path or None
         return joined
 
-    def _check(self, name: str) -> None:
-        """Check that a column is alike in all files."""
-        kinds = self._kinds(name)
-        if len({kind if kind is None else number_dtype(kind) is None for kind in kinds}) > 1:
-            found = " and ".join(f"{kind or 'missing'} in {file!r}" for kind, file in kinds.items())
-            raise InvalidInputError(
-                f"X has files with different columns: {name!r} is {found}",
-                argument="X",
-                remedy="pass files of one schema, or choose columns that all of them have, "
-                "by open_rows(X, columns=[...])",
-            )
 
+def _opened(root: Place | None, schema: Any, fragment: Any) -> tuple[Any, Any, list[RowGroup]]:
+    """Read the footer of a file, and return the file, its schema, and groups with rows.
 
-class _Opened(NamedTuple):
-    """A file whose footer was read."""
-
-    fragment: Any
-    name: str
-    schema: Any
-    groups: list[RowGroup]
-
-
-def _opened(root: Place | None, schema: Any, fragment: Any) -> _Opened:
-    """Read the footer of a file. Its name is below `root`, if that is known."""
+    Its name is below `root`, if that is known.
+    """
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -337,12 +322,8 @@ def _opened(root: Place | None, schema: Any, fragment: Any) -> _Opened:
     keys = [schema.field(key) for key in ds.get_partition_keys(folder) if key not in own.names]
     file = (path, fragment.filesystem, name, footer, keys, folder)
     groups = [(group.id, group.num_rows) for group in fragment.row_groups if group.num_rows]
-    return _Opened(
-        fragment,
-        name,
-        pa.schema([*own, *keys], own.metadata),
-        [RowGroup(*file, *group) for group in groups],
-    )
+    stored = pa.schema([*own, *keys], own.metadata)
+    return fragment, stored, [RowGroup(*file, *group) for group in groups]
 
 
 def _file_format(**options: Any) -> Any:
