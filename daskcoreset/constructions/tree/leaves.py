@@ -49,8 +49,8 @@ class Leaf:
         Total weight of its data.
     n_dropped : int
         Rows with NaN or infinity that were dropped.
-    content : str
-        Digest of its name and coreset.
+    node : str
+        Name of its node, by a digest of its name and coreset.
     fingerprint : str or None
         Fingerprint of the part of a source that it has the rows of. Without one it is always read.
     """
@@ -60,13 +60,8 @@ class Leaf:
     time: str | None
     weight: float
     n_dropped: int = 0
-    content: str = field(default="", repr=False, compare=False)
+    node: str = field(default="", repr=False, compare=False)
     fingerprint: str | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def node(self) -> str:
-        """Name of its node."""
-        return f"leaf-{self.content}"
 
 
 class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
@@ -248,7 +243,7 @@ class LeafRows(NamedTuple):
     Attributes
     ----------
     leaf : Leaf
-        Without its content yet.
+        Without its node yet.
     points : WeightedPoints
         Its coreset, row numbers counted from its first row.
     schema : RowSchema
@@ -278,7 +273,7 @@ class LeafRows(NamedTuple):
             )
         schema = self.schema if known is None else known.followed_by(self.schema)
         points, schema = schema.fit(self.points)
-        leaf = replace(self.leaf, content=content_digest(self.leaf.name, points))
+        leaf = replace(self.leaf, node=f"leaf-{content_digest(self.leaf.name, points)}")
         return leaf, points, schema
 
 

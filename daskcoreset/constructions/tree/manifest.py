@@ -29,8 +29,8 @@ from daskcoreset.constructions.tree.place import (
 from daskcoreset.constructions.tree.shape import Part, groups
 from daskcoreset.constructions.tree.source import SourceRecord
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.validation import a_type
-from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.validation import shown
+from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.storage.group import refuse_inconsistent
 
 _NODE = "coreset-tree-node"
@@ -108,16 +108,14 @@ class Manifest:
 
         Raises
         ------
-        InvalidInputError, InvalidTypeError
+        InvalidInputError
             If the name is not text, empty or taken, or the time cannot be compared with others.
         """
         time = time_text(time, self.leaves)
-        if name is not None and not isinstance(name, str):
-            raise InvalidTypeError(f"name is {a_type(name)}", argument="name", remedy="pass text")
-        title: str = name if name is not None else time or f"leaf-{self.n_added}"
-        if not title:
+        title: Any = name if name is not None else time or f"leaf-{self.n_added}"
+        if not isinstance(title, str) or not title:
             raise InvalidInputError(
-                "name is empty", argument="name", remedy="pass text, or leave it out"
+                f"name is {shown(name)}", argument="name", remedy="pass text, or leave it out"
             )
         if title in self.leaves.names:
             raise InvalidInputError(
@@ -175,19 +173,14 @@ class Manifest:
         InvalidInputError
             The version does not exist, or is not kept.
         """
-        if not 0 < version <= self.version:
-            raise InvalidInputError(
-                f"version is {version}, and the tree has those from 1 to {self.version}",
-                argument="version",
-                remedy="pass one of them",
-            )
         kept = {version_of(name): name for name in self.root.history}
         if version not in kept:
             raise InvalidInputError(
-                f"version {version} is not kept: the oldest one is {min(kept)}",
+                f"version {version} is not kept: the newest one is {self.version}, and the oldest "
+                f"one is {min(kept, default=0)}",
                 argument="version",
-                remedy="pass a later one (keep=... of CoresetTree.follow sets the number "
-                "of versions of a view; other trees keep one before the newest)",
+                remedy="pass one between them (keep=... of CoresetTree.follow sets how many a view "
+                "keeps, other trees keep two)",
             )
         # No change can be based on it.
         return self._read(self.place, replace(self.root, tokens=()), kept[version])
@@ -210,7 +203,7 @@ class Manifest:
             raise StoreError(
                 f"{place.name}: the tree has changed since it was opened", remedy="open it again"
             ) from error
-        if state != {"name": key} or len(parts) != 1:
+        if state != {"name": key}:
             raise StoreError(
                 f"{place.where(key)}: holds the node of another tree",
                 remedy="restore the tree from a copy",

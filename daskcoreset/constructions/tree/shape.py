@@ -43,17 +43,10 @@ class Part:
 
     def __iter__(self) -> Iterator[Part]:
         """Go through the part and all below it: each node comes between its two parts."""
-        above: list[Part] = []
-        part = self
-        while True:
-            while part.below:
-                above.append(part)
-                part = part.below[0]
-            yield part
-            if not above:
-                return
-            yield (part := above.pop())
-            part = part.below[1]
+        left, right = self.below or ((), ())
+        yield from left
+        yield self
+        yield from right
 
     def new(self, known: Container[str]) -> Iterator[Part]:
         """Go through the nodes whose names are not known, those below first."""

@@ -178,12 +178,6 @@ class SourceView:
             "unit_length": self.reading.unit_length,
         }
 
-    @property
-    def paths(self) -> list[str | os.PathLike[str]]:
-        """The paths, URLs and globs that are followed."""
-        listed = self.source if isinstance(self.source, (list, tuple)) else [self.source]
-        return [one for one in listed if isinstance(one, (str, os.PathLike))]
-
     def refuse_inside(self, path: Path | str, name: str) -> None:
         """Refuse a view among the data, where it would be read, or be lost with them.
 
@@ -192,7 +186,8 @@ class SourceView:
         InvalidInputError
             A glob matches `path`, or it is inside the store or folder that is followed.
         """
-        for source in self.paths if isinstance(path, Path) else ():
+        listed = self.source if isinstance(self.source, (list, tuple)) else [self.source]
+        for source in listed if isinstance(path, Path) and is_path(self.source) else ():
             given, place = locate("source", source), Path(os.path.realpath(path))
             if isinstance(given, Path) and (
                 place.is_relative_to(given) or (is_glob(source) and place.match(str(given)))
@@ -203,15 +198,6 @@ class SourceView:
                     argument="path",
                     remedy='choose a path outside of it, or a narrower glob, such as "*.npy"',
                 )
-
-    def warn_of_no_match(self) -> None:
-        """Warn that patterns match no file, of a view without leaves."""
-        if patterns := [os.fspath(source) for source in self.paths if is_glob(source)]:
-            named = " and ".join(map(repr, patterns))
-            warn_user(
-                f"source matches no file: {named}; the view is empty until refresh() finds some. "
-                f"Check the pattern."
-            )
 
     def look(self, before: SourceRecord | None, seen: Mapping[str, str | None]) -> Look:
         """List the parts of the source as they are now.
@@ -250,9 +236,10 @@ class SourceView:
     def _look_at_paths(self, source: Any) -> Look:
         """Return files as parts, or the row blocks of a Zarr store."""
         listed = isinstance(source, (list, tuple))
+        sources = source if listed else [source]
         places: list[Place] = []
         infos: dict[str, Any] = {}
-        for one in source if listed else [source]:
+        for one in sources:
             with clear_errors("source", os.fspath(one), "files, a folder or a store"):
                 place = Place.of(one, self.reading.storage_options)
                 files, path = place.filesystem, place.path
@@ -270,6 +257,11 @@ class SourceView:
                 else:
                     places, base = _parquet_folder(place), path
                     infos = files.find(path, detail=True)
+        if not places and (patterns := [os.fspath(one) for one in sources if is_glob(one)]):
+            warn_user(
+                f"source matches no file: {' and '.join(map(repr, patterns))}; the view is empty "
+                "until refresh() finds some. Check the pattern."
+            )
         start = "" if listed else base.rstrip("/") + "/"
         parts: dict[str, Part] = {}
         for file in places:
@@ -390,7 +382,7 @@ def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:
 
 
 # Metadata of an array that say nothing of how its chunks are read.
-_CHANGING = {"attributes", "shape", "consolidated_metadata", "dimension_names"}
+_CHANGING = dict.fromkeys(("attributes", "consolidated_metadata", "dimension_names"))
 
 
 class _Stored:
@@ -444,12 +436,11 @@ def _inner_store(array: Any) -> Any:
 
 def _form(arrays: Mapping[str, Any], rows: range) -> str | None:
     """Return a digest of what decides how the chunks of a block are read, beside their bytes."""
-    texts = [f"{rows}"]
-    for name, array in arrays.items():
-        known = array.metadata.to_dict().items()
-        form = [f"{key}={value}" for key, value in sorted(known) if key not in _CHANGING]
-        texts.append(f"{name} {array.shape[1:]} {form}")
-    return _digest(texts)
+    known = [
+        sorted({**array.metadata.to_dict(), **_CHANGING, "shape": array.shape[1:]}.items())
+        for array in arrays.values()
+    ]
+    return _digest(map(str, [rows, *known]))
 
 
 def _chunk_rows(array: Any, rows: range) -> range:

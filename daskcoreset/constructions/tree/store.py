@@ -332,8 +332,6 @@ class CoresetTree(Kept[Manifest]):
         except OvertakenError:  # what the other one has read is there now
             tree = cls._followed(place, view, method, ask)
             tree.refresh()
-        if not len(tree):
-            view.warn_of_no_match()
         return tree
 
     @classmethod

@@ -31,7 +31,7 @@ def leaf(number: int) -> Leaf:
         1000,
         None,
         1000.0,
-        content=blake2b(name.encode(), digest_size=16).hexdigest(),
+        node=f"leaf-{blake2b(name.encode(), digest_size=16).hexdigest()}",
     )
 
 
