@@ -15,7 +15,7 @@ import numpy as np
 from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.shape import Part, level_of, shape_of
+from daskcoreset.constructions.tree.shape import Part, hashed, level_of, shape_of
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
@@ -305,8 +305,7 @@ def read_leaf(
     schema = RowSchema.of(blocks)
     if known is not None:
         known.check(schema)
-    digest = hashlib.blake2b(leaf.name.encode(errors="surrogatepass"), digest_size=16).digest()
-    rng = stream(settings.seed, Stage.TREE_LEAVES, int.from_bytes(digest), 0)
+    rng = stream(settings.seed, Stage.TREE_LEAVES, int(hashed(leaf.name), 16), 0)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
     results = TreeJob(blocks, leaf_settings, part=True).root(progress)
     node = results.value

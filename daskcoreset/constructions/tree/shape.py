@@ -60,11 +60,15 @@ class Part:
 Placed: TypeAlias = tuple[Part, int]
 
 
+def hashed(text: str, size: int = 16) -> str:
+    """Return a digest of a text, which may hold names of files that are not Unicode."""
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=size).hexdigest()
+
+
 @lru_cache(_CACHED)
 def level_of(key: str) -> int:
     """Return the number of levels at which a leaf begins a group, by a hash of its key."""
-    data = key.encode(errors="surrogatepass")
-    number, level = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()), 0
+    number, level = int(hashed(key, 8), 16), 0
     while number and not number % _GROUP_SIZE:
         number, level = number // _GROUP_SIZE, level + 1
     return level
@@ -126,8 +130,7 @@ def _united(*parts: Part) -> Part:
 
 def digest_of(parts: Iterable[Part]) -> str:
     """Return 32 hexadecimal digits that identify the names of parts."""
-    names = " ".join(part.name for part in parts)
-    return hashlib.blake2b(names.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return hashed(" ".join(part.name for part in parts))
 
 
 def cover(top: Part, chosen: Sequence[bool]) -> list[Placed]:

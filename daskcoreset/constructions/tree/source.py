@@ -226,12 +226,7 @@ class SourceView:
         source = getattr(source, "store_path", source)  # opened again, with the shape it has now
         if is_store(source):
             return self._look_at_array(_Stored(source))
-        raise InvalidTypeError(
-            f"source is {a_type(source)}",
-            argument="source",
-            remedy="pass a path, URL, glob or list of paths, a Zarr array, group or store, an "
-            "Icechunk repository, or a function that returns one of these",
-        )
+        raise _cannot_be_followed(source)
 
     def _look_at_paths(self, source: Any) -> Look:
         """Return files as parts, or the row blocks of a Zarr store."""
@@ -266,12 +261,6 @@ class SourceView:
         parts: dict[str, Part] = {}
         for file in places:
             name = file.path.removeprefix(start) if start else file.name
-            if name in parts:
-                raise InvalidInputError(
-                    f"source names {name!r} twice",
-                    argument="source",
-                    remedy="name every file once",
-                )
             data = partial(self._open_file, file, None if listed else place.at(base))
             parts[name] = Part(name, _file_fingerprint(file, infos), data)
         name = "a list of files" if listed else place.name
@@ -289,28 +278,32 @@ class SourceView:
         opened = open_all(stored.target, *keys, self.reading, allow_empty=True)
         arrays = {name: getattr(part, "array", None) for name, part in opened.parts.items()}
         if not all(hasattr(array, "store_path") for array in arrays.values()):
-            raise InvalidInputError(
-                "source is neither Zarr nor files",
-                argument="source",
-                remedy="pass a Zarr array, or paths of files",
-            )
+            raise _cannot_be_followed(stored.target)
+        chunks = [(array, stored.chunks(array)) for array in arrays.values()]
         n_rows, step = len(opened.X), opened.X.granularity
-        blocks = {
-            f"block-{start // step}": range(start, min(start + step, n_rows))
-            for start in range(0, n_rows, step)
-        }
 
         def data(rows: range) -> tuple[Any, Any, Any]:
             cut = {name: part.cut(rows.start, rows.stop) for name, part in opened.parts.items()}
             X = Rows(cut["X"], replace(self.reading, storage_options=None))
             return X, cut.get("y"), cut.get("sample_weight")
 
-        fingerprints = stored.fingerprints(arrays, blocks)
-        parts = [
-            Part(name, fingerprints[name], partial(data, rows)) for name, rows in blocks.items()
-        ]
+        parts = []
+        for number, start in enumerate(range(0, n_rows, step)):
+            name, rows = f"block-{number}", range(start, min(start + step, n_rows))
+            told = [x for array, own in chunks for i in _chunk_rows(array, rows) for x in own[i]]
+            fingerprint = stored.fingerprint(name, _form(arrays, rows), told)
+            parts.append(Part(name, fingerprint, partial(data, rows)))
         record = SourceRecord(stored.name(arrays["X"]), self.options, self.keep, stored.mark)
         return Look(record, parts, n_rows)
+
+
+def _cannot_be_followed(source: Any) -> InvalidTypeError:
+    return InvalidTypeError(
+        f"source is {a_type(source)}, or holds rows that are neither Zarr nor files",
+        argument="source",
+        remedy="pass a path, URL, glob or list of paths, a Zarr array, group or store, an "
+        "Icechunk repository, or a function that returns one of these",
+    )
 
 
 def _absolute(source: Any) -> Any:
@@ -324,7 +317,8 @@ def _absolute(source: Any) -> Any:
 
 def _parquet_folder(place: Place) -> list[Place]:
     """Return the Parquet files of a folder. There may be none yet, but no other data."""
-    files, is_there = parquet_files(place), place.exists
+    is_there = place.exists
+    files = parquet_files(place) if is_there else []
     if not is_there or (not files and data_files(place)):
         made = InvalidInputError if is_there else MissingPathError
         raise made(
@@ -408,20 +402,23 @@ class _Stored:
         place = StorePath(_inner_store(array), array.store_path.path)
         return str(path_of(place) or store_name(place))
 
-    def fingerprints(
-        self, arrays: Mapping[str, Any], blocks: Mapping[str, range]
-    ) -> dict[str, str | None]:
-        """Return the fingerprints of blocks by their names."""
-        chunks = [(array, _chunk_fingerprints(array)) for array in arrays.values()]
-        return {
-            name: _digest(
-                [
-                    _form(arrays, rows),
-                    *(x for array, own in chunks for i in _chunk_rows(array, rows) for x in own[i]),
-                ]
-            )
-            for name, rows in blocks.items()
-        }
+    def chunks(self, array: Any) -> Mapping[int, list[str | None]]:
+        """Return the fingerprints of chunks, by their numbers along the rows."""
+        path, found = array.store_path.path, defaultdict[int, list[str | None]](list)
+        with reading(store_name(array.store_path)):
+            listed = _listed(_inner_store(array), path)
+        if listed is None:
+            return defaultdict(lambda: [None])
+        for key in sorted(listed):
+            numbers = tuple(map(int, re.findall(r"\d+", key)))
+            if len(numbers) == array.ndim and key == array.metadata.encode_chunk_key(numbers):
+                found[numbers[0]].append(_fingerprint(listed[key]))
+        return found
+
+    def fingerprint(self, name: str, form: str, told: Sequence[str | None]) -> str | None:
+        """Return the fingerprint of a block by what is told of its chunks."""
+        del name
+        return _digest([form, *told])
 
 
 def _inner_store(array: Any) -> Any:
@@ -434,32 +431,18 @@ def _inner_store(array: Any) -> Any:
     return store
 
 
-def _form(arrays: Mapping[str, Any], rows: range) -> str | None:
+def _form(arrays: Mapping[str, Any], rows: range) -> str:
     """Return a digest of what decides how the chunks of a block are read, beside their bytes."""
     known = [
         sorted({**array.metadata.to_dict(), **_CHANGING, "shape": array.shape[1:]}.items())
         for array in arrays.values()
     ]
-    return _digest(map(str, [rows, *known]))
+    return str(_digest(map(str, [rows, *known])))
 
 
 def _chunk_rows(array: Any, rows: range) -> range:
     outer = (array.shards or array.chunks)[0]
     return range(rows.start // outer, -(-rows.stop // outer))
-
-
-def _chunk_fingerprints(array: Any) -> Mapping[int, list[str | None]]:
-    """Return the fingerprints of the files of chunks, by the numbers of chunks along the rows."""
-    store, found = _inner_store(array), defaultdict[int, list[str | None]](list)
-    with reading(store_name(array.store_path)):
-        listed = _listed(store, array.store_path.path)
-    if listed is None:
-        return defaultdict(lambda: [None])
-    for key in sorted(listed):
-        numbers = tuple(map(int, re.findall(r"\d+", key)))
-        if len(numbers) == array.ndim and key == array.metadata.encode_chunk_key(numbers):
-            found[numbers[0]].append(_fingerprint(listed[key]))
-    return found
 
 
 def _listed(store: Any, path: str) -> dict[str, Any] | None:
@@ -521,23 +504,17 @@ class _Branch(_Stored):
         """Return the name of an array. A repository has none."""
         return f"Icechunk branch {_BRANCH!r}/{array.store_path.path}"
 
-    def fingerprints(
-        self, arrays: Mapping[str, Any], blocks: Mapping[str, range]
-    ) -> dict[str, str | None]:
-        """Return the fingerprints of before for blocks without a changed chunk.
+    def chunks(self, array: Any) -> Mapping[int, list[str | None]]:
+        """Return the snapshot for chunks that changed, and nothing for others."""
+        rows = self._changed_rows(array.path)
+        if rows is None:
+            return defaultdict(lambda: [self.mark])
+        return defaultdict(list, {row: [self.mark] for row in rows})
 
-        Others have the snapshot in theirs.
-        """
-        changed = {name: self._changed_rows(array.path) for name, array in arrays.items()}
-        found: dict[str, str | None] = {}
-        for name, rows in blocks.items():
-            form, last = _form(arrays, rows), self.seen.get(name) or ""
-            kept = last.startswith(f"{form}:") and not any(
-                chunks is None or not chunks.isdisjoint(_chunk_rows(arrays[part], rows))
-                for part, chunks in changed.items()
-            )
-            found[name] = last if kept else f"{form}:{self.mark}"
-        return found
+    def fingerprint(self, name: str, form: str, told: Sequence[str | None]) -> str:
+        """Return that of before for a block without a changed chunk, else one of the snapshot."""
+        last = self.seen.get(name) or ""
+        return last if not told and last.startswith(f"{form}:") else f"{form}:{self.mark}"
 
     def _changed_rows(self, path: str) -> set[int] | None:
         """Return the rows of chunks that changed. None for all."""

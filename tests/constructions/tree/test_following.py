@@ -92,7 +92,6 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (np.ones((5, 2)), {}, InvalidTypeError, "source is an ndarray"),
         (tmp_path / "days", {}, InvalidInputError, "no Parquet files"),
-        ([f"{tmp_path}/days/2026-03-01.npy"] * 2, {}, InvalidInputError, "twice"),
     ]
     for value, options, error, message in cases:
         with pytest.raises(error, match=message):
