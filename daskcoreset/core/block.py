@@ -375,12 +375,7 @@ def validate_block(
         row of the whole data set is known only at the root.
     """
     X, y, sample_weight = parts["X"], parts.get("y"), parts.get("sample_weight")
-    problem = (
-        _find_misfit(parts, schema, index, size)
-        or find_masked_label(y)
-        or find_inexact("X", X, schema.columns)
-        or find_inexact("sample_weight", sample_weight)
-    )
+    problem = _find_misfit(parts, schema, index, size)
     if problem is not None:
         return ReadBlock(size or 0, None, problem)
     points, labels, lengths = (
@@ -399,7 +394,7 @@ def validate_block(
         if len(kept) < n_rows:
             labels = None if labels is None else labels[kept]
             block, lengths = block.take(kept), None
-    problem = find_bad_weight(block.weights)
+    problem = None if sample_weight is None else find_bad_weight(block.weights)
     if problem is None:
         if schema.class_weight and labels is not None:
             factors = class_factors(labels, schema.class_weight)
@@ -429,25 +424,30 @@ def _find_invalid(
 def _find_misfit(
     parts: Mapping[str, Any], schema: BlockSchema, index: int, size: int | None
 ) -> InvalidRow | None:
-    """Return the part of a block that is not an array as declared, or None."""
+    """Return what of a block is not as declared, is masked, or becomes another number; or None."""
     n_rows = (getattr(parts["X"], "shape", None) or (0,))[0] if size is None else size
+    problem = None
     for name, part in parts.items():
         shape = getattr(part, "shape", None)
         expected = (n_rows, schema.n_features) if name == "X" else (n_rows,)
+        found, declared = None, ""
         if not isinstance(shape, tuple):
             found, declared = a_type(part), "an array"
         elif shape != expected:
             found, declared = f"shape {shape}", str(expected)
         elif not _has_declared_dtype(name, part, schema):
             found, declared = f"dtype {part.dtype}", "the dtype that it declares"
+        elif name == "y":
+            problem = problem or find_masked_label(part)
         else:
-            continue
-        return InvalidRow(
-            f"{name} has {found} in block {index}, in place of {declared}",
-            argument=name,
-            remedy=f"make the blocks of {name} arrays as it declares, that agree with those of X",
-        )
-    return None
+            problem = problem or find_inexact(name, part, schema.columns)
+        if found is not None:
+            return InvalidRow(
+                f"{name} has {found} in block {index}, in place of {declared}",
+                argument=name,
+                remedy=f"make the blocks of {name} arrays as it declares, and agree with X",
+            )
+    return problem
 
 
 def _has_declared_dtype(name: str, part: Any, schema: BlockSchema) -> bool:

@@ -626,26 +626,18 @@ class Coreset(WeightedPoints):
         )
         return dataset
 
-    def to_dataframe(
-        self, *, weight: str = "weight", index: str = "index", label: str = "label"
-    ) -> pd.DataFrame:
+    def to_dataframe(self) -> pd.DataFrame:
         """Convert to a writable DataFrame.
-
-        Parameters
-        ----------
-        weight, index, label : str, default "weight", "index", "label"
-            Names of the columns after the features. `label` is used only if there are labels.
 
         Returns
         -------
         pandas.DataFrame
             One line per row. Features have the names in ``provenance["columns"]``, or ``x0``,
-            ``x1``, …. Sparse points become sparse columns.
+            ``x1``, …. Then come ``weight``, ``index`` and, if there are labels, ``label``, with
+            underscores after names that are taken. Sparse points become sparse columns.
 
         Raises
         ------
-        InvalidInputError
-            If two columns would have the same name.
         MissingDependencyError
             If pandas is not installed.
 
@@ -658,20 +650,12 @@ class Coreset(WeightedPoints):
         """
         pandas = import_optional("pandas")
         columns = list(self.provenance.get("columns") or (f"x{j}" for j in range(self.n_features)))
-        added = [(weight, self.weights), (index, self.indices)]
-        if self.labels is not None:
-            added.append((label, self.labels))
-        names = [*columns, *(name for name, _ in added)]
-        if len(set(names)) < len(names):
-            raise InvalidInputError(
-                f"columns {sorted(n for n in set(names) if names.count(n) > 1)} occur twice",
-                remedy="choose other names with weight=, index= or label=",
-            )
         if isinstance(self.points, np.ndarray):
-            frame: pd.DataFrame = pandas.DataFrame(self.points, copy=True)
+            frame: pd.DataFrame = pandas.DataFrame(self.points, columns=columns, copy=True)
         else:
-            frame = pandas.DataFrame.sparse.from_spmatrix(self.points)
-        frame.columns = columns
-        for name, vector in added:
-            frame[name] = vector
+            frame = pandas.DataFrame.sparse.from_spmatrix(self.points, columns=columns)
+        added = {"weight": self.weights, "index": self.indices, "label": self.labels}
+        for name, vector in added.items():
+            if vector is not None:
+                frame[unused_name(name, frame.columns)] = vector
         return frame

@@ -19,8 +19,6 @@ from daskcoreset.errors import InvalidInputError
 if TYPE_CHECKING:
     from daskcoreset.storage.locations import Location
 
-_HEADS = ("name", "method", "rows", "total weight", "reads by itself")
-
 
 # Above this a covariance matrix (8 MiB) is not gathered from the blocks.
 MAX_COLUMNS = 1024
@@ -166,32 +164,21 @@ class Portfolio(Mapping[str, Coreset]):
     def __len__(self) -> int:
         return len(self.members)
 
-    def _title(self) -> str:
+    __array__ = no_array("a Portfolio", "choose coreset = portfolio[name] and ")
+
+    def __repr__(self) -> str:
         record = self.provenance
         of = f" of {counted(record['n'], 'row')}" if "n" in record else ""
         reads = f", {counted(record['passes'], 'read')}" if "passes" in record else ""
         seed = f", seed {short_seed(record['seed'])}" if record.get("seed") is not None else ""
-        features = counted(next(iter(self.members.values())).n_features, "feature")
-        coresets = counted(len(self), "coreset")
-        return f"{type(self).__name__}({coresets}{of}, {features}{reads}{seed})"
-
-    def _table(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                name,
-                str(member.provenance.get("method", "")),
-                f"{len(member):,}",
-                f"{member.total_weight:.6g}",
-                str(member.provenance.get("passes", "")),
-            )
-            for name, member in self.members.items()
-        ]
-
-    __array__ = no_array("a Portfolio", "choose coreset = portfolio[name] and ")
-
-    def __repr__(self) -> str:
-        lines = text_table([_HEADS, *self._table()], left_columns=(0, 1))
-        return "\n".join([self._title(), *(f"  {line}".rstrip() for line in lines)])
+        features = counted(next(iter(self.values())).n_features, "feature")
+        title = f"Portfolio({counted(len(self), 'coreset')}{of}, {features}{reads}{seed})"
+        table = [("name", "method", "rows", "total weight", "reads by itself")]
+        for name, member in self.items():
+            method, passes = (str(member.provenance.get(key, "")) for key in ("method", "passes"))
+            table.append((name, method, f"{len(member):,}", f"{member.total_weight:.6g}", passes))
+        lines = text_table(table, left_columns=(0, 1))
+        return "\n".join([title, *(f"  {line}".rstrip() for line in lines)])
 
     def plot(self, X: Any = None, **options: Any) -> Any:
         """Plot the members beside each other, on the same axes and scale.
@@ -224,7 +211,7 @@ class Portfolio(Mapping[str, Coreset]):
             isinstance(other, Portfolio)
             and list(self) == list(other)
             and all(member.equals(other[name]) for name, member in self.items())
-            and _same(self.moments, other.moments)
+            and (self.moments.equals(other.moments) if self.moments else not other.moments)
             and bool(self.provenance == other.provenance)
         )
 
@@ -306,7 +293,3 @@ def check_member_name(name: Any) -> str:
             "a member has an empty name", remedy="pass text of at least one character"
         )
     return str(name)
-
-
-def _same(first: Any, second: Any) -> bool:
-    return first is second or (first is not None and bool(first.equals(second)))

@@ -117,13 +117,15 @@ def test_provenance__is_checked(record: Any, error: type[Exception], message: st
 
 def test_conversions__name_dimensions_and_columns() -> None:
     coreset = make_coreset(labels=TEXT)
-    dataset, frame = coreset.to_xarray(), coreset.to_dataframe(weight="w")
+    dataset, frame = coreset.to_xarray(), coreset.to_dataframe()
     assert dataset["points"].dims == ("row", "feature")
     assert list(dataset["feature"].to_numpy()) == RECORD["columns"]
     assert json.loads(dataset.attrs["provenance"]) == RECORD
     assert np.shares_memory(dataset["points"].to_numpy(), coreset.points)
-    assert list(frame.columns) == ["height", "width", "<b>", "w", "index", "label"]
+    assert list(frame.columns) == ["height", "width", "<b>", "weight", "index", "label"]
     assert frame["label"].tolist() == list(TEXT)
+    other = make_coreset(columns=["weight", "width", "weight_"]).to_dataframe()
+    assert list(other.columns) == ["weight", "width", "weight_", "weight__", "index"]
     thin = make_coreset(sparse=True).to_dataframe()
     assert isinstance(thin["height"].dtype, pd.SparseDtype)
     assert np.array_equal(thin[RECORD["columns"]].to_numpy(), rows())

@@ -45,7 +45,7 @@ def test_weighted_points__keep_sparse_input_untouched() -> None:
 def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
     coreset: Any = make_coreset(sparse=sparse, labels=TEXT)
     part: Any = coreset.take(np.array([3, 1]))
-    assert type(part) is WeightedPoints
+    assert type(part).__name__ == "WeightedPoints"
     assert part.indices.tolist() == [999, 7]
     assert part.labels.tolist() == ["", "blue"]
     found = part.points.toarray() if sparse else part.points
