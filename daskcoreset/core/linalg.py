@@ -83,24 +83,21 @@ def dense_rows(points: Any) -> AnyArray:
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
-def read_only(rows: AnyArray) -> AnyArray:
-    """Return a view that cannot be written, as loops take rows, whether these can or not.
+def read_only(rows: AnyArray, dtype: Any = None) -> AnyArray:
+    """Return rows as loops take them: in C order, and as a view that cannot be written.
 
-    For numba the two are different types, and a loop is compiled for each.
+    For numba each kind of array is a type, and a loop is compiled for each.
     """
-    view = rows.view()
+    view = np.ascontiguousarray(rows, dtype).view()
     view.flags.writeable = False
     return view
 
 
-def row_tiles(points: Any, dtype: Any = None) -> Iterator[tuple[slice, AnyArray]]:
-    """Go through rows as arrays in C order, of a dtype if there is one, about a MiB at a time.
-
-    Loops are compiled for these alone.
-    """
+def row_tiles(points: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """Go through rows as loops take them, in float64, about a MiB at a time."""
     for rows in tiles(*points.shape):
         tile = points[rows] if isinstance(points, np.ndarray) else points[rows].toarray()
-        yield rows, read_only(np.ascontiguousarray(tile, dtype))
+        yield rows, read_only(tile, np.float64)
 
 
 def csr_rows(points: Points) -> sp.csr_array:
@@ -209,8 +206,8 @@ def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
     if not isinstance(points, np.ndarray):
         sparse: Any = points
         return np.ascontiguousarray(sparse @ np.ascontiguousarray(vectors.T), dtype=np.float64)
-    out, vectors = np.empty((n, q)), read_only(np.ascontiguousarray(vectors, np.float64))
-    for rows, tile in row_tiles(points, np.float64):
+    out, vectors = np.empty((n, q)), read_only(vectors, np.float64)
+    for rows, tile in row_tiles(points):
         loops.inner_products(tile, vectors, out[rows])
     return out
 
@@ -238,40 +235,8 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     out, center = np.empty(points.shape[0]), np.ascontiguousarray(center, np.float64)
     if center.shape != points.shape[1:]:  # the loop does not look
         raise ValueError(f"center has the shape {center.shape}, and rows {points.shape[1:]}")
-    loops.squared_distances(read_only(np.ascontiguousarray(points)), center, out)
+    loops.squared_distances(read_only(points), center, out)
     return out
-
-
-def squared_lengths(points: Points, center: FloatArray | None = None) -> FloatArray:
-    """Squared distance of every row from a center, or from the origin.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d) or csr_array
-    center : ndarray of shape (d,), float64, or None, default=None
-        None for the origin.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-
-    Examples
-    --------
-    >>> squared_lengths(np.array([[3.0, 4.0]])), squared_lengths(np.ones((1, 2)), np.ones(2))
-    (array([25.]), array([0.]))
-    """
-    if isinstance(points, np.ndarray):
-        origin = np.zeros(points.shape[1]) if center is None else center
-        return squared_distances(points, origin)
-    sparse: Any = points
-    data = sparse.data.astype(np.float64)
-    squares = data**2
-    extra = 0.0
-    if center is not None:
-        squares -= 2.0 * data * center[sparse.indices]
-        extra = float(center @ center)
-    lengths = row_sums(sparse, squares) + extra
-    return np.maximum(lengths, 0.0)
 
 
 def unit_rows(points: Points) -> tuple[Points, FloatArray]:

@@ -83,7 +83,7 @@ def moments_of(points: Points, weights: FloatArray) -> Moments:
     # Gaps from the heaviest row: an offset costs no digits, nor do light rows far away. Columns
     # whose values are all the same have exactly zero.
     center = points[weights.argmax()].astype(np.float64)
-    loops.add_gaps(read_only(np.ascontiguousarray(points)), weights, center, gaps, squares)
+    loops.add_gaps(read_only(points), weights, center, gaps, squares)
     moved = gaps / weight
     return Moments(n, weight, center + moved, np.maximum(squares - gaps * moved, 0.0))
 

@@ -175,9 +175,9 @@ def approach(
     """Assign rows to new centers, numbered from `first`, where these are nearer."""
     from daskcoreset.solvers import kmeans_numba as loops
 
-    centers = read_only(np.ascontiguousarray(centers, np.float64))
+    centers = read_only(centers, np.float64)
     room = np.empty((centers.shape[1] + 1, loops.ROWS))
-    for rows, tile in row_tiles(points, np.float64):
+    for rows, tile in row_tiles(points):
         loops.nearest_center(tile, centers, first, room, labels[rows], distances[rows])
 
 
@@ -211,8 +211,8 @@ def cell_gaps(
 
     distances = np.empty(len(labels)) if out is None else out
     mass, shift = np.zeros(len(centers)), np.zeros(centers.shape)
-    centers = read_only(np.ascontiguousarray(centers, np.float64))
-    for rows, tile in row_tiles(points, np.float64):
+    centers = read_only(centers, np.float64)
+    for rows, tile in row_tiles(points):
         loops.cell_gaps(tile, weights[rows], labels[rows], centers, mass, shift, distances[rows])
     return CellGaps(mass, shift, distances)
 

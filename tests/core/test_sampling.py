@@ -19,7 +19,6 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
-    merge_duplicates,
     merge_reservoirs,
     sample_strata,
     split_quota,
@@ -60,24 +59,6 @@ def test_draw_with_replacement__rows_in_proportion_and_independent() -> None:
     assert_multinomial(counts, scores / 10)
 
 
-@pytest.mark.statistical
-def test_draw_with_replacement__draws_of_one_call_are_exchangeable() -> None:
-    """Rejection keeps the first ones, so their order must say nothing about their scores.
-
-    False-alarm rate: 1e-6.
-    """
-    scores = np.array([5.0, 1.0, 3.0, 1.0])
-    draws = [draw_with_replacement(scores, 9, np.random.default_rng(s)) for s in range(3000)]
-
-    first, last = np.array(draws)[:, [0, -1]].T
-    for rows in (first, last):
-        counts = np.bincount(rows, minlength=4)
-        assert scipy.stats.chisquare(counts, 300 * scores).pvalue > 2.5e-7
-    table = np.zeros((4, 4))
-    np.add.at(table, (first, last), 1)
-    assert scipy.stats.chi2_contingency(table).pvalue > 5e-7
-
-
 # --- inclusion probabilities -------------------------------------------------------------
 
 
@@ -110,11 +91,6 @@ def test_inclusion_probabilities__proportional_below_the_cap(
 
 
 # --- systematic draws --------------------------------------------------------------------
-
-
-EIGHTHS = st.lists(st.integers(1, 8), min_size=1, max_size=6).map(
-    lambda eighths: [Fraction(i, 8) for i in eighths]
-)
 
 
 def pivotal_design(inclusion: list[Fraction]) -> dict[tuple[int, ...], Fraction]:
@@ -163,23 +139,6 @@ def test_systematic__is_the_ordered_pivotal_method(eighths: list[int]) -> None:
         assert scipy.stats.chisquare([counts[s] for s in design], expected).pvalue > 1e-6
 
 
-@given(inclusion=EIGHTHS)
-def test_pivotal_design__never_above_independent_draws(inclusion: list[Fraction]) -> None:
-    """For any variable and any order: the theorem on which the default draw rests."""
-    # A last row makes the sum whole, as the sizes of draws are.
-    rest = -sum(inclusion, Fraction(0)) % 1
-    inclusion += [rest] if rest else []
-    pi, size = np.array(inclusion, dtype=np.float64), float(sum(inclusion))
-    joint = np.zeros((len(pi), len(pi)))
-    for sample, chance in pivotal_design(inclusion).items():
-        joint[np.ix_(sample, sample)] += float(chance)
-
-    np.testing.assert_allclose(np.diag(joint), pi, rtol=1e-12)
-    pivotal = joint / np.outer(pi, pi) - 1.0
-    independent = np.diag(1.0 / pi) - 1.0 / size
-    assert np.linalg.eigvalsh(independent - pivotal).min() > -1e-9
-
-
 @given(
     inclusion=arrays(np.float64, st.integers(0, 60), elements=st.floats(0, 1)),
     seed=st.integers(0, 99),
@@ -206,26 +165,6 @@ def test_systematic__exactly_as_many_rows_as_wanted(scores: FloatArray, data: An
     rows = systematic(inclusion_probabilities(scores, size), np.random.default_rng(0))
 
     assert len(rows) == len(set(rows.tolist())) == size
-
-
-# --- duplicates --------------------------------------------------------------------------
-
-
-@given(
-    indices=arrays(np.int64, st.integers(0, 40), elements=st.integers(0, 9)),
-    seed=st.integers(0, 99),
-)
-def test_merge_duplicates__weights_add(indices: Any, seed: int) -> None:
-    weights = np.random.default_rng(seed).random(len(indices))
-    positions, sums = merge_duplicates(indices, weights)
-
-    expected: dict[int, float] = {}
-    for index, weight in zip(indices.tolist(), weights.tolist(), strict=True):
-        expected[index] = expected.get(index, 0.0) + weight
-    assert indices[positions].tolist() == sorted(expected)
-    np.testing.assert_allclose(sums, [expected[index] for index in sorted(expected)], rtol=1e-12)
-    assert positions.dtype == np.int64
-    assert sums.dtype == np.float64
 
 
 RNG = np.random.default_rng(0)

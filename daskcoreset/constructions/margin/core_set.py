@@ -30,8 +30,9 @@ from daskcoreset.constructions.margin.rows import (
 )
 from daskcoreset.core.block import Block
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
+from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.messages import warn_user
+from daskcoreset.core.moments import distances_to
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.errors import NotSeparableError
@@ -413,7 +414,8 @@ def max_margin(
     in_all = few if violators == "auto" else violators
     classes = first.value.classes
     core = first.value.first_rows(1 if in_all == 1 else max(1, in_all // 2))
-    center = _middle(core) if intercept else None
+    middle = _middle(core)
+    center = middle if intercept else np.zeros_like(middle)
     # Twice its share from each block, for blocks are not alike.
     per_block = min(-(-2 * in_all // blocks.n_blocks), in_all)
     offsets, radius = dict(first.offsets()), 0.0
@@ -501,8 +503,8 @@ class ViolatorQuery:
         Violators to return.
     starts : dict of int to int
         Number of the first row of every block.
-    center : ndarray of shape (d,), float64, or None
-        The point from which R is measured. None for the origin.
+    center : ndarray of shape (d,), float64
+        The point from which R is measured.
     measure : bool
         Whether to measure R.
     """
@@ -514,7 +516,7 @@ class ViolatorQuery:
     per_block: int
     in_all: int
     starts: dict[int, int]
-    center: FloatArray | None = None
+    center: FloatArray
     measure: bool = False
 
 
@@ -562,7 +564,7 @@ def _violators_of_block(block: Block, block_index: int, query: ViolatorQuery) ->
     levels = np.array([products[signs == sign].min(initial=np.inf) for sign in (1.0, -1.0)])
     square = 0.0
     if query.measure:
-        square = float(squared_lengths(block.points, query.center)[signs != 0.0].max())
+        square = float(distances_to(block.points, query.center)[signs != 0.0].max())
     values[(signs == 0.0) | (values >= 0.0)] = np.inf
     # More than are taken, so that rows which pull elsewhere are among them.
     below = smallest(values, _CANDIDATES * query.per_block)
