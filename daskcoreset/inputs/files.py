@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from mmap import mmap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,29 +95,18 @@ class RangedRows(RowArray):
 
 
 class MappedRows(RowArray):
-    """Rows of a file that each task maps. The system reads them as they are used.
-
-    Parameters
-    ----------
-    array : numpy.memmap
-    raw : (int, str), optional
-        Position and order of an array in a file without header.
-    """
+    """Rows of a .npy file that each task maps. The system reads them as they are used."""
 
     name: str
 
-    def __init__(self, array: np.memmap[Any, Any], raw: tuple[int, Any] | None = None) -> None:
-        self.shape, self.dtype, self.raw = array.shape, array.dtype, raw
+    def __init__(self, array: np.memmap[Any, Any]) -> None:
+        self.shape, self.dtype = array.shape, array.dtype
         self.name = os.fspath(array.filename or "")
 
     def __getitem__(self, rows: Any) -> AnyArray:
         with reading(f"rows of {self.name!r}"):
-            if self.raw is None:
-                mapped = npy.open_memmap(self.name, "r")
-                check_seen(self.name, (self.shape, self.dtype), (mapped.shape, mapped.dtype))
-            else:
-                offset, order = self.raw
-                mapped = np.memmap(self.name, self.dtype, "r", offset, self.shape, order)
+            mapped = npy.open_memmap(self.name, "r")
+            check_seen(self.name, (self.shape, self.dtype), (mapped.shape, mapped.dtype))
             taken: AnyArray = np.asarray(mapped)[rows]
             return taken
 
@@ -128,18 +116,12 @@ class MappedRows(RowArray):
 
 
 def memmap_source(array: np.memmap[Any, Any]) -> RowArray:
-    """Return rows whose tasks map the file of an array again, or those of the array itself."""
-    path: Any = array.filename
-    base: Any = array.base
-    # What was written into a copy-on-write map is in memory only. A view is a part of a file.
-    is_whole = isinstance(base, mmap) and array.mode != "c" and array.size > 0
-    if not is_whole or path is None or not Path(path).is_file():
-        return MemoryRows(np.asarray(array))
-    try:
-        found = npy.open_memmap(path, "r")
-    except ValueError:  # of another format
-        found = None
-    known = (array.shape, array.dtype, array.offset)
-    if found is not None and (found.shape, found.dtype, found.offset) == known:
-        return MappedRows(found)
-    return MappedRows(array, (array.offset, "C" if array.flags.c_contiguous else "F"))
+    """Return the rows of a whole .npy file, which tasks map again. Other maps are in memory."""
+    base: Any = array.base  # of a view another array
+    if isinstance(base, mmap) and array.mode != "c" and array.filename is not None:
+        with suppress(OSError, ValueError):  # the file is gone, or has another format
+            found = npy.open_memmap(array.filename, "r")
+            known = found.shape, found.dtype, found.offset
+            if known == (array.shape, array.dtype, array.offset):
+                return MappedRows(found)
+    return MemoryRows(np.asarray(array))

@@ -179,7 +179,7 @@ _RESTORE = (
 )
 
 
-def clear_errors(name: str, url: str, kind: str) -> AbstractContextManager[None]:
+def opening(name: str, url: str, kind: str) -> AbstractContextManager[None]:
     """Name the argument `name` in errors of its path or URL, which is opened as some kind."""
     done = f"opened as {kind}: {clean_url(url)!r}"
     remedy = AT_A_SERVER if is_remote(url) else _OTHERWISE

@@ -39,8 +39,8 @@ from daskcoreset.inputs.dataframes import (
 from daskcoreset.inputs.files import memmap_source, open_numpy
 from daskcoreset.inputs.filesystems import (
     Place,
-    clear_errors,
     is_glob,
+    opening,
     shortened,
 )
 from daskcoreset.inputs.hdf5 import Hdf5Group, Hdf5Rows, open_hdf5
@@ -222,7 +222,7 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
         return _as_rows(part, name, options.missing_chunks)
     places = []
     for one in _listed(part):
-        with clear_errors(name, os.fspath(one), "a file or store"):
+        with opening(name, os.fspath(one), "a file or store"):
             places += _places_of(one, name, options)
     if len(places) > 1 and all(place.suffix in SUFFIXES for place in places):
         return ParquetFiles(places)
@@ -251,9 +251,9 @@ def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
 def _open_place(place: Place, name: str, stack: ExitStack, options: ReadOptions) -> Any:
     """Open a file or folder by its format."""
     url = place.url or place.path
-    with clear_errors(name, url, "a file or store"):
+    with opening(name, url, "a file or store"):
         open_format, kind = _format_of(place)
-    with clear_errors(name, url, kind):
+    with opening(name, url, kind):
         return open_format(place, stack, options)
 
 

@@ -32,9 +32,9 @@ from daskcoreset.inputs.dataframes import (
 )
 from daskcoreset.inputs.filesystems import (
     Place,
-    clear_errors,
     here,
     is_glob,
+    opening,
     reading,
     shortened,
 )
@@ -186,7 +186,7 @@ class ParquetFiles:
                     remedy="check the path",
                 )
             base = base or (root if len(roots) == 1 else None)
-            with clear_errors("X", files[0].name, "a Parquet file"):
+            with opening("X", files[0].name, "a Parquet file"):
                 source = ds.dataset(
                     [file.path for file in files],
                     format=_file_format(),
@@ -246,7 +246,7 @@ class ParquetFiles:
         is_valid = ds.field(name).is_valid()
         for file, schema, _ in self._files:
             if name in schema.names:
-                with clear_errors("X", file.path, "a Parquet file"):
+                with opening("X", file.path, "a Parquet file"):
                     (first,) = file.head(1, columns=[name], filter=is_valid)
                 if len(first) and first[0].as_py():
                     return list(first[0].as_py())
@@ -311,7 +311,7 @@ def _opened(root: Place | None, schema: Any, fragment: Any) -> tuple[Any, Any, l
     local = fragment.filesystem.type_name == "local"
     # Workers may look for it from another folder.
     path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
-    with clear_errors("X", name, "a Parquet file"):
+    with opening("X", name, "a Parquet file"):
         whole = fragment
         if root is None:  # a data set may know of some row groups only
             whole = _file_format().make_fragment(path, fragment.filesystem)

@@ -26,10 +26,10 @@ from daskcoreset.inputs.arrays import Group, RowArray
 from daskcoreset.inputs.filesystems import (
     Place,
     check_seen,
-    clear_errors,
     is_fill,
     is_of,
     not_stored,
+    opening,
     reading,
 )
 from daskcoreset.inputs.options import ReadOptions
@@ -61,7 +61,7 @@ def open_store(store: Any, name: str, options: ReadOptions) -> Any:
     import zarr
 
     shown = store_name(store)
-    with clear_errors(name, shown, f"a Zarr store ({type(store).__name__})"):
+    with opening(name, shown, f"a Zarr store ({type(store).__name__})"):
         return opened_zarr(zarr.open(store, mode="r"), options.missing_chunks)
 
 
@@ -131,11 +131,7 @@ class CheckedPipeline:
     ) -> None:
         self.decoder, self.place, self.metadata = decoder, place, metadata
         self.may_fill = missing_chunks == "fill" and metadata.fill_value is not None
-
-    @cached_property
-    def name(self) -> str:
-        """Name of the store, and path in it."""
-        return store_name(self.place)
+        self.name = store_name(place)
 
     @cached_property
     def form(self) -> tuple[Any, ...]:
@@ -219,12 +215,7 @@ def _form(metadata: Any) -> tuple[Any, ...]:
 class StoredRows(RowArray):
     """Rows of an array with shape, dtype and slices: Zarr, xarray, or a class of the user's."""
 
-    def __init__(
-        self,
-        array: Any,
-        granularity: int = 1,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, array: Any, granularity: int = 1, name: str | None = None) -> None:
         self.array = array
         self.shape = tuple(int(length) for length in array.shape)
         self.dtype = np.dtype(array.dtype)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -175,7 +175,6 @@ def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> 
     """Return the store of obstore at the folder that a URL of an object store or the web names."""
     import_optional("obstore")
     from obstore import store as stores
-    from obstore.exceptions import BaseError
 
     name = clean_url(url).rstrip("/")
     # The part before the sign is a folder of Azure. A password has a colon before it.
@@ -187,16 +186,10 @@ def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> 
             "differently",
             remedy="pass secrets as storage_options, and choose another name for the folder",
         )
-    options = _object_options(url, storage_options)
-    try:
-        from_url: Any = stores.from_url
+    options, from_url = _object_options(url, storage_options), cast("Any", stores.from_url)
+    done, wrong = "used as it is", InvalidInputError
+    with clear_errors(name, done, AT_A_SERVER, kind=wrong, argument="storage_options"):
         store: ObjectStore = from_url(_object_url(url), **options)
-    except (BaseError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{name} cannot be used as it is ({reason(error)})",
-            argument="storage_options",
-            remedy=AT_A_SERVER,
-        ) from None
     return store
 
 

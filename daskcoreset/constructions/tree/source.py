@@ -25,9 +25,9 @@ from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.inputs.filesystems import (
     Place,
-    clear_errors,
     is_glob,
     is_of,
+    opening,
     reading,
 )
 from daskcoreset.inputs.open import is_path, is_web_store, open_all
@@ -235,7 +235,7 @@ class SourceView:
         places: list[Place] = []
         infos: dict[str, Any] = {}
         for one in sources:
-            with clear_errors("source", os.fspath(one), "files, a folder or a store"):
+            with opening("source", os.fspath(one), "files, a folder or a store"):
                 place = Place.of(one, self.reading.storage_options)
                 files, path = place.filesystem, place.path
                 files.invalidate_cache()  # lists from before the change
@@ -488,7 +488,7 @@ class _Branch(_Stored):
     """
 
     def __init__(self, repository: Any, since: str | None, seen: Mapping[str, str | None]) -> None:
-        with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
+        with opening("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
             self.session = repository.readonly_session(branch=_BRANCH)
         super().__init__(self.session.store)
         self.mark = str(self.session.snapshot_id)
