@@ -243,7 +243,7 @@ def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -
 
     group = zarr.create_group(path, zarr_format=3)
     arrays = {name: _create(group, name, part, rows) for name, part in parts.items()}
-    sizes = parts["X"].block_sizes(rows)
+    sizes = parts["X"].block_sizes(rows, len(parts["X"]))
     start, written = 0, 0
     waiting: dict[str, list[AnyArray]] = {name: [] for name in parts}
     with count_reads(progress, len(sizes)) as advance:

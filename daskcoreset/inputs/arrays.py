@@ -6,7 +6,6 @@ import itertools
 from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,6 @@ class RowArray(ABC):
         As stored.
     granularity : int
         Rows that are stored together: automatic blocks are whole multiples of it.
-    pieces : tuple of int or None
-        The same if the numbers of rows differ.
     name : str or None
         Origin of the rows, for the provenance.
     columns : tuple of str or None
@@ -51,7 +48,6 @@ class RowArray(ABC):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     granularity: int = 1
-    pieces: tuple[int, ...] | None = None
     name: str | None = None
     columns: tuple[str, ...] | None = None
     in_memory: bool = False
@@ -89,11 +85,11 @@ class RowArray(ABC):
         """Return rows by increasing numbers. Rows that lie near are read together."""
         if not len(rows):
             return self[0:1][:0]
-        if self.in_memory:
-            groups = [rows]
-        else:
-            chunk = self.granularity if self.granularity > 1 else None
-            groups = near(rows, self.row_bytes, chunk)
+        together, apart = self.granularity, np.zeros(len(rows) - 1, bool)
+        if together == 1:
+            together = max(1, _RANGE_BYTES // self.row_bytes)
+            apart = np.diff(rows) * self.row_bytes > _GAP_BYTES
+        groups = np.split(rows, np.flatnonzero(apart | (np.diff(rows // together) > 0)) + 1)
         found = self.ranges([slice(int(own[0]), int(own[-1]) + 1) for own in groups])
         return stacked([part[own - own[0]] for own, part in zip(groups, found, strict=True)])
 
@@ -101,14 +97,16 @@ class RowArray(ABC):
         """Return several ranges of rows, one or more."""
         return [self[rows] for rows in ranges]
 
-    def block_sizes(self, rows: int, most: int | None = None) -> tuple[int, ...]:
+    def pieces(self) -> tuple[int, ...]:
+        """Return the numbers of rows that are kept together."""
+        rows = self.granularity if self.granularity > 1 else _PIECE_BYTES // self.row_bytes
+        return even_cut(self.shape[0], max(1, rows))
+
+    def block_sizes(self, rows: int, most: int) -> tuple[int, ...]:
         """Cut the rows into blocks of about `rows` rows, of whole pieces.
 
         A piece of more than `most` rows is split, though each part decodes the whole piece.
         """
-        most = most or self.shape[0]
-        if self.pieces is not None:
-            return cut_chunks(self.pieces, rows, most, most)
         whole = max(self.granularity, rows // self.granularity * self.granularity)
         return cut_chunks(even_cut(self.shape[0], whole), None, most, most)
 
@@ -147,29 +145,6 @@ def is_sparse(part: Any) -> bool:
     from dask.array.utils import meta_from_array
 
     return hasattr(meta_from_array(part), "tocsr")
-
-
-def near(rows: IndexArray, row_bytes: int, chunk: int | None) -> list[IndexArray]:
-    """Cut increasing row numbers into groups that are read together.
-
-    Parameters
-    ----------
-    rows : ndarray of int64
-    row_bytes : int
-    chunk : int or None
-        Rows of a chunk, which is read as a whole. None if rows lie one after another.
-
-    Examples
-    --------
-    >>> rows = np.array([0, 1, 5, 9])
-    >>> [own.tolist() for own in near(rows, 2**19, None)]
-    [[0, 1], [5], [9]]
-    >>> [own.tolist() for own in near(rows, 2**19, 5)]
-    [[0, 1], [5, 9]]
-    """
-    apart = np.diff(rows) * row_bytes > _GAP_BYTES if chunk is None else False
-    together = max(1, _RANGE_BYTES // row_bytes) if chunk is None else chunk
-    return np.split(rows, np.flatnonzero(apart | (np.diff(rows // together) > 0)) + 1)
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -289,10 +264,13 @@ class JoinedRows(RowArray):
                 )
         return cls(arrays)
 
-    @cached_property
-    def pieces(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Rows that are stored together."""
-        return tuple(itertools.chain.from_iterable(map(_pieces_of, self.arrays)))
+    def pieces(self) -> tuple[int, ...]:
+        """Return the numbers of rows that are kept together."""
+        return tuple(itertools.chain.from_iterable(array.pieces() for array in self.arrays))
+
+    def block_sizes(self, rows: int, most: int) -> tuple[int, ...]:
+        """Cut the rows into blocks of whole pieces."""
+        return cut_chunks(self.pieces(), rows, most, most)
 
     def __getitem__(self, rows: slice) -> Any:
         return stacked([own[0 : len(own)] for own in self.cut(rows.start, rows.stop).arrays])
@@ -314,10 +292,3 @@ class JoinedRows(RowArray):
         return stacked(
             [self.arrays[i].take(rows[owners == i] - self.starts[i]) for i in np.unique(owners)]
         )
-
-
-def _pieces_of(array: RowArray) -> tuple[int, ...]:
-    if array.pieces is not None:
-        return array.pieces
-    rows = array.granularity if array.granularity > 1 else max(1, _PIECE_BYTES // array.row_bytes)
-    return even_cut(array.shape[0], rows)

@@ -149,39 +149,39 @@ class RowBlocks:
         """Whether X is sparse."""
         return is_sparse(self.arrays["X"])
 
-    @property
+    @cached_property
     def stored_bytes(self) -> int | None:
         """Bytes of all parts once decoded. None if that is unknown before they are read."""
         if self.sizes is None or (self.sparse and "X" in self.dask_arrays):
             return None
         return int(sum(part.nbytes for part in self.arrays.values()))
 
-    @property
+    @cached_property
     def are_views(self) -> bool:
         """Whether blocks are views of what is in memory already."""
         return all(isinstance(part, RowArray) and part.in_memory for part in self.arrays.values())
 
-    @property
+    @cached_property
     def has_labels(self) -> bool:
         """Whether there are labels."""
         return "y" in self.arrays
 
-    @property
+    @cached_property
     def n_blocks(self) -> int:
         """Number of blocks."""
         return len(self.indices)
 
-    @property
+    @cached_property
     def in_memory(self) -> bool:
         """Whether the data are one block in memory, which no graph is worth."""
         return self.are_views and self.n_blocks == 1
 
-    @property
+    @cached_property
     def n_rows(self) -> int | None:
         """Number of rows, or None when it is unknown before reading."""
         return None if self.sizes is None else sum(self.sizes)
 
-    @property
+    @cached_property
     def block_rows(self) -> int:
         """Rows of the largest block, or the rows that fit into 32 MiB if they are unknown."""
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)

@@ -132,9 +132,9 @@ class GroupRows(RowArray):
         return (self.group.rows,) if self.flat else (self.group.rows, len(self.columns))
 
     @property
-    def pieces(self) -> tuple[int, ...]:  # type: ignore[override]
+    def granularity(self) -> int:  # type: ignore[override]
         """Rows that are stored together: all."""
-        return (self.group.rows,)
+        return self.group.rows
 
     def __getitem__(self, rows: slice) -> AnyArray:
         first_row = self.first_row + rows.start
