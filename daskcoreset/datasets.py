@@ -19,7 +19,7 @@ from dask.base import tokenize
 
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import as_int, check_flag, is_number, shown
+from daskcoreset.core.validation import as_float, as_int, check_flag, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
@@ -423,16 +423,7 @@ def _count(name: str, value: Any, maximum: int = _MAX_SIDE) -> int:
 
 def _real(name: str, value: Any, minimum: float, maximum: float = math.inf) -> float:
     """Return `value` as a finite float, if it lies within the closed interval."""
-    if not is_number(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy="pass a float")
-    real = float(value)
-    if not math.isfinite(real) or not minimum <= real <= maximum:
-        raise InvalidInputError(
-            f"{name} is {real:g}",
-            argument=name,
-            remedy=f"pass a finite number in [{minimum:g}, {maximum:g}]",
-        )
-    return real
+    return as_float(name, value, f"{minimum:g}", minimum=minimum, maximum=maximum, closed=True)
 
 
 def _dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:

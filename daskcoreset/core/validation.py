@@ -231,20 +231,28 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
 
 
 def as_float(
-    name: str, value: Any, example: str = "0.1", *, minimum: float = 0.0, maximum: float = 1.0
+    name: str,
+    value: Any,
+    example: str = "0.1",
+    *,
+    minimum: float = 0.0,
+    maximum: float = 1.0,
+    closed: bool = False,
 ) -> float:
-    """Return a number above `minimum` and below `maximum`."""
+    """Return a finite number above `minimum` and below `maximum`, or one of them if `closed`."""
     if not is_number(value):
         raise InvalidTypeError(
             f"{name} must be a number, got {shown(value)}", argument=name, remedy="pass a float"
         )
-    if not minimum < float(value) < maximum:
+    number = float(value)
+    at_end = number in (minimum, maximum) and not closed
+    if at_end or not (minimum <= number <= maximum and np.isfinite(number)):
         raise InvalidInputError(
             f"{name} must lie between {minimum:g} and {maximum:g}, got {value}",
             argument=name,
             remedy=f"pass for example {example}",
         )
-    return float(value)
+    return number
 
 
 def suggestion(value: Any, choices: Iterable[str]) -> str:

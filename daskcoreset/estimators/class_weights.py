@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -13,8 +14,8 @@ from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import as_label, plain_labels
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import is_number
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import as_float
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
@@ -229,18 +230,7 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
         total = sum(positive.values())
         return [(label, total / (len(positive) * weight)) for label, weight in positive.items()]
     for label, factor in class_weight.items():
-        if not is_number(factor):
-            raise InvalidTypeError(
-                f"class_weight of {label!r} must be a number, got {factor!r}",
-                argument="class_weight",
-                remedy="pass a float",
-            )
-        if not (np.isfinite(float(factor)) and float(factor) >= 0.0):
-            raise InvalidInputError(
-                f"class_weight of {label!r} is {factor!r}",
-                argument="class_weight",
-                remedy="pass a finite weight of at least zero",
-            )
+        as_float(f"class_weight of {label!r}", factor, "1.0", maximum=math.inf, closed=True)
     if sums:
         _check_labels(class_weight, list(sums), "y")
     return [
