@@ -250,7 +250,7 @@ class Manifest:
 
         def write(values: Any) -> str:
             files = page_files(values)
-            name = object_name(version, digest_of(*files.values()))
+            name = self.root.name_for(files)
             objects[name] = files
             return name
 

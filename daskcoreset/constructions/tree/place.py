@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import uuid4
 
+from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core.deadline import pause
 from daskcoreset.errors import MissingPathError, OutOfTimeError, OvertakenError, StoreError
 from daskcoreset.storage.disk import DiskFolder, find_folder
@@ -112,6 +113,10 @@ class Root:
     def digest(self) -> str:
         """Digest of the settings."""
         return digest_of(json.dumps(self.settings, sort_keys=True))
+
+    def name_for(self, files: Files) -> str:
+        """Return the name of an object that the next version is the first to need."""
+        return object_name(self.version + 1, digest_of(*files.values()))
 
     def followed_by(self, name: str | None, keep: int | None) -> Root:
         """Return the root after a change. `name` is that of the object that describes it."""
@@ -361,9 +366,11 @@ class Kept(Generic[T]):
     looks at the place when it is used again.
     """
 
-    # The state before an interrupted change, and the one after it.
-    _last: T
+    # The state after a change that was interrupted.
     _unknown: T | None = None
+
+    def __init__(self, settings: Settings, last: T) -> None:
+        self._settings, self._last = settings, last
 
     def __bool__(self) -> bool:
         return True

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,8 +36,8 @@ from daskcoreset.core.sampling import (
     merge_duplicates,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-from daskcoreset.core.validation import check_choice, is_int
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import check_choice
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
@@ -62,6 +62,15 @@ class Reducer(ABC):
     any weighted rows, and also unions of earlier results. :doc:`/reference/extending` shows the
     steps.
 
+    Attributes
+    ----------
+    citation : str
+        Source of the method. Default: an empty text.
+    needs_labels : bool
+        Whether rows must have labels. Default: False.
+    objective : Objective or None
+        The cost that audits compare. Default: None.
+
     Examples
     --------
     A reducer that keeps the heaviest rows (a simple one, without guarantees):
@@ -81,25 +90,14 @@ class Reducer(ABC):
     array([8, 9])
     """
 
+    citation: ClassVar[str] = ""
+    needs_labels: ClassVar[bool] = False
+    objective: ClassVar[Objective[Any] | None] = None
+
     @property
     def name(self) -> str:
         """Name in messages and in the provenance. Default: the name of the class."""
         return type(self).__name__
-
-    @property
-    def citation(self) -> str:
-        """Source of the method, or an empty text."""
-        return ""
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether rows must have labels."""
-        return False
-
-    @property
-    def objective(self) -> Objective[Any] | None:
-        """The cost that audits compare, or None, the default."""
-        return None
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name, as plain JSON values."""
@@ -218,7 +216,8 @@ class SensitivityReducer(Reducer):
         rows = as_block(points)
         with ignore_overflow():
             summary = self._summary(rows, rng)
-            scores = self._scores(rows, summary)
+            scores = self.construction.row_scores(rows, summary)
+            check_total_scores(scores.sum(), self.construction.name)
             if self.sampling == "systematic" and min_candidates is not None:
                 count = max(OVERSAMPLING * size, min_candidates)
                 chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
@@ -251,11 +250,6 @@ class SensitivityReducer(Reducer):
             summary = self.construction.block_summary(rows, summary, rng)
             summary = self.construction.finalize(summary, rng)
         return summary
-
-    def _scores(self, rows: Block, summary: Any) -> FloatArray:
-        scores: FloatArray = self.construction.row_scores(rows, summary)
-        check_total_scores(scores.sum(), self.construction.name)
-        return scores
 
     def _drawn(  # noqa: PLR0917 - all of them are always given
         self, rows: Block, summary: Any, scores: FloatArray, size: int, count: int, rng: Generator
@@ -327,8 +321,4 @@ def resolve_reducer(
                 remedy="leave it out",
             )
         return method
-    if is_int(method):
-        raise InvalidTypeError(
-            f"method is {method}, a number", argument="method", remedy=f"pass size={method}"
-        )
     return SensitivityReducer(construction_for(method, n_clusters), sampling)

@@ -105,12 +105,9 @@ class CoresetTree(Kept[Manifest]):
 
     last_refresh: Refresh | None = None
 
-    def __init__(
-        self, settings: Settings, manifest: Manifest, view: SourceView | None = None
-    ) -> None:
-        self._settings, self._last, self._view = settings, manifest, view
-        # What versions need that are kept, by the names of the objects that describe them.
-        self._used: dict[str, set[str]] = {}
+    _view: SourceView | None = None
+    # What versions need that are kept, by the names of the objects that describe them.
+    _used: Mapping[str, set[str]] = {}
 
     @classmethod
     @about_argument("path")
@@ -344,8 +341,9 @@ class CoresetTree(Kept[Manifest]):
             view.refuse_inside(place.path, place.name)
             remedy = "CoresetTree.follow opens a view that is there, or choose another path"
             draft = place.draft(persistence.settings_values(settings), remedy)
-            return cls(settings, Manifest(place, draft), view)
-        settings, manifest = _opened(place, method)
+            manifest = Manifest(place, draft)
+        else:
+            settings, manifest = _opened(place, method)
         known = settings.values
         for name, asked in ask(known=settings).values.items():
             if asked != known[name]:
@@ -355,7 +353,9 @@ class CoresetTree(Kept[Manifest]):
                     f"{known[name]!r}",
                     remedy="pass that value, or another path",
                 )
-        return cls(settings, manifest, view)
+        tree = cls(settings, manifest)
+        tree._view = view
+        return tree
 
     def refresh(
         self,
@@ -593,7 +593,7 @@ class CoresetTree(Kept[Manifest]):
         before = self._now
         before.place.check(before.root)
         after, objects = before.followed_by(self._settings, changed, made)
-        self._used[after.main] = after.needed
+        self._used = {**self._used, after.main: after.needed}
         self._commit(after, after.main, after.keep, objects)
         return self._now
 

@@ -33,15 +33,7 @@ from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.place import (
-    Files,
-    Kept,
-    Place,
-    Root,
-    digest_of,
-    object_name,
-    place_at,
-)
+from daskcoreset.constructions.tree.place import Kept, Place, Root, place_at
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
@@ -201,12 +193,6 @@ class StreamState:
             weight=self.weight + leaf.total_weight,
         )
 
-    def files(self) -> Files:
-        """Return the files of the object that holds the state."""
-        schema = None if self.schema is None else self.schema.to_json()
-        values = {name: getattr(self, name) for name in _COUNTERS}
-        return persistence.state_files(_STATE, {**values, "schema": schema}, self.parts)
-
     @classmethod
     def read(cls, place: Place, root: Root) -> StreamState:
         """Read the newest state of a place."""
@@ -325,7 +311,7 @@ class CoresetStream(Kept[StreamState]):
         settings = settings.of_stream(leaf_size, save_every)
         if place is None:
             settings = replace(settings, save_every=None)
-        self._settings, self._last = settings, StreamState()
+        super().__init__(settings, StreamState())
         if place is not None:
             self._save_new(place, overwrite=False)
 
@@ -442,8 +428,10 @@ class CoresetStream(Kept[StreamState]):
 
     def _save(self, state: StreamState) -> None:
         assert state.root is not None  # noqa: S101 - it has a place
-        files = state.files()
-        name = object_name(state.root.version + 1, digest_of(*files.values()))
+        values = {name: getattr(state, name) for name in _COUNTERS}
+        values["schema"] = None if state.schema is None else state.schema.to_json()
+        files = persistence.state_files(_STATE, values, state.parts)
+        name = state.root.name_for(files)
         # One state more than is needed, for who is reading it.
         self._commit(replace(state, n_unsaved=0), name, 2, {name: files})
 
@@ -579,6 +567,6 @@ class CoresetStream(Kept[StreamState]):
         state = place.newest(partial(StreamState.read, place))
         assert state.root is not None  # noqa: S101 - it was read
         loaded = cls.__new__(cls)
-        loaded._settings = persistence.settings_from(state.root.settings, place.name, method)  # noqa: SLF001 - its own class
-        loaded._last = state  # noqa: SLF001 - its own class
+        settings = persistence.settings_from(state.root.settings, place.name, method)
+        Kept.__init__(loaded, settings, state)
         return loaded
