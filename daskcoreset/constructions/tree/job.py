@@ -145,18 +145,13 @@ class Settings:
                 argument="leaf_size",
                 remedy="pass more, or a smaller inner_size",
             )
-        if save_every is not None:
-            save_every = as_int("save_every", save_every, remedy="pass a larger int")
+        save_every = as_int("save_every", save_every, remedy="pass a larger int")
         return replace(self, leaf_size=rows, save_every=save_every)
 
     def open(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> RowBlocks:
         """Open rows, of which there may be none, for a stream or a leaf of a stored tree."""
         options |= {"on_invalid": self.on_invalid, "allow_empty": True}
         return row_blocks(X, y, sample_weight, **options)
-
-    def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
-        """Check, before any pass, that the method can use the data and nodes of this size."""
-        blocks.check_method(self.method, node_rows)
 
     @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
@@ -384,7 +379,7 @@ class TreeJob(Job[Coreset]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "split_every", self.settings.split_every)
-        self.settings.check_data(self.blocks, self.blocks.block_rows)
+        self.blocks.check_method(self.settings.method, self.blocks.block_rows)
 
     reads = 1
 

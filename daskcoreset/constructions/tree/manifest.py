@@ -198,7 +198,7 @@ class Manifest:
             state, parts = persistence.read_state(place, key, _NODE)
         except StoreError as error:
             now = place.find()
-            if now is None or self.main in now.history:
+            if not now.exists or self.main in now.history:
                 raise
             raise StoreError(
                 f"{place.name}: the tree has changed since it was opened", remedy="open it again"

@@ -109,6 +109,11 @@ class Root:
     tokens: Sequence[str] = ()
     tag: Any = field(default=None, repr=False, compare=False)
 
+    @property
+    def exists(self) -> bool:
+        """Whether it was written or read."""
+        return self.tag is not None
+
     @cached_property
     def digest(self) -> str:
         """Digest of the settings."""
@@ -161,18 +166,18 @@ class Place:
 
     # --- reading -------------------------------------------------------------------------
 
-    def find(self) -> Root | None:
-        """Return the root. None if nothing is there."""
+    def find(self) -> Root:
+        """Return the root. One that does not exist is empty."""
         stored = self.folder.root()
         if stored is None:
-            return None
+            return Root({})
         values: Any = read_files({ROOT: stored.data}, self.name, self.kind).attributes
         return Root(**values, tag=stored.tag)
 
     def root(self) -> Root:
         """Return the root."""
         found = self.find()
-        if found is None:
+        if not found.exists:
             raise MissingPathError(
                 f"there is no {self.kind} at {self.name}",
                 remedy="check the path, or the URL and the endpoint",
@@ -229,29 +234,30 @@ class Place:
         StoreError
             If something is there that is not to be replaced, or it cannot be written.
         """
-        self._refuse_read_only()
         found = self.find()
-        if found is not None and not overwrite:
+        self.check(found)
+        if found.exists and not overwrite:
             raise StoreError(f"{self.name} exists", remedy=remedy)
-        version = 0 if found is None else found.version
         keys = self.folder.keys()
         there = ((key, self._parse(key)) for key in keys if key != ROOT)
-        if others := [key for key, at in there if at is None or at[0] > version + 1]:
+        if others := [key for key, at in there if at is None or at[0] > found.version + 1]:
             first = min(others).rpartition("/")[2]
             raise StoreError(
                 f"{self.name} exists and also holds {first!r}, so it is never overwritten",
                 remedy="choose another path, or move that away",
             )
-        if found is None:
+        if not found.exists:
             self.folder.check(f"{self.part}/{object_name(1, uuid4().hex[:16])}")
-            return Root(settings)
         return replace(found, settings=settings, history=())
 
     def check(self, base: Root) -> None:
-        """Check, before the work of a change, that a root is still there."""
-        self._refuse_read_only()
-        found = self.find()
-        if (() if found is None else found.tokens) != base.tokens:
+        """Check, before the work of a change, that a root is still there and can be replaced."""
+        if self.folder.read_only:
+            raise StoreError(
+                f"{self.name} is served by a web server, which is read-only",
+                remedy="write to the URL of the object store itself, or to a local disk",
+            )
+        if self.find().tokens != base.tokens:
             raise self._overtaken(base)
 
     def commit(self, base: Root, after: Root, objects: Objects) -> Root:
@@ -269,7 +275,7 @@ class Place:
         self.check(base)
         values: Any = {name: getattr(after, name) for name in _OF_ROOT}
         data = group_files(GroupContents({}, {}, values, self.kind))[ROOT]
-        begun = self.folder.begun() if base.tag is None else nullcontext(self.folder)
+        begun = nullcontext(self.folder) if base.exists else self.folder.begun()
         try:
             with begun as folder:
                 for name, files in objects.items():
@@ -304,23 +310,16 @@ class Place:
                 now = self.find()
             except StoreError:
                 continue
-            if now is not None and after.tokens[0] in now.tokens:
+            if after.tokens[0] in now.tokens:
                 return replace(after, tag=now.tag)
-            if (() if now is None else now.tokens) == base.tokens:
+            if now.tokens == base.tokens:
                 continue  # it was not made, and may be made yet
-            if now is None or now.version - base.version <= _N_TOKENS:
+            if now.version - base.version <= _N_TOKENS:
                 raise self._overtaken(base)
         raise UnansweredError(
             f"{self.name}: no answer came to the change, which was made as a whole or not at all",
             remedy="open it again and look",
         ) from problem
-
-    def _refuse_read_only(self) -> None:
-        if self.folder.read_only:
-            raise StoreError(
-                f"{self.name} is served by a web server, which is read-only",
-                remedy="write to the URL of the object store itself, or to a local disk",
-            )
 
     def _overtaken(self, base: Root) -> OvertakenError:
         return OvertakenError(
@@ -381,7 +380,7 @@ class Kept(Generic[T]):
         if self._unknown is not None:
             after: Any = self._unknown
             now = after.place.root() if after.root.version > 1 else after.place.find()
-            if now is not None and after.root.tokens[0] in now.tokens:
+            if after.root.tokens[0] in now.tokens:
                 self._last = replace(after, root=replace(after.root, tag=now.tag))
             self._unknown = None
         return self._last

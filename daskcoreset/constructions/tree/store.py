@@ -279,7 +279,7 @@ class CoresetTree(Kept[Manifest]):
             of an Icechunk repository. A callable returns one of these, and is called at each
             refresh. Use `open_rows` for columns, unit length, and options of a URL.
         path : path, URL or zarr.storage.ObjectStore
-            The place of the view, outside of the source. It is created if nothing is there.
+            The place of the view, outside of the source. It is created with the first leaf.
         y, sample_weight : str, optional
             Names of columns, or of arrays of the group.
         method, size, n_clusters, random_state, on_invalid, draw, storage_options
@@ -336,7 +336,7 @@ class CoresetTree(Kept[Manifest]):
         cls, place: Place, view: SourceView, method: Any, ask: Callable[..., Settings]
     ) -> CoresetTree:
         """Open a view, or begin one, which its first leaf makes."""
-        if place.find() is None:
+        if not place.find().exists:
             settings = ask()
             view.refuse_inside(place.path, place.name)
             remedy = "CoresetTree.follow opens a view that is there, or choose another path"
@@ -399,11 +399,9 @@ class CoresetTree(Kept[Manifest]):
         if source is not None and manifest.source is not None:
             view = SourceView.again(source, manifest.source, view)
         if view is None:
-            what = (
-                "follows no source" if manifest.source is None else "was opened without its source"
-            )
             raise InvalidInputError(
-                f"the tree {what}", remedy="open the view with CoresetTree.follow(source, path)"
+                "the tree follows no source, or was opened without it",
+                remedy="open the view with CoresetTree.follow(source, path)",
             )
         manifest.place.check(manifest.root)
         done = refresh(

@@ -406,7 +406,7 @@ class CoresetStream(Kept[StreamState]):
             blocks = settings.open(X, y, sample_weight, chunks=blocks.n_rows or 1)
         if known is not None and known.unit_length:
             blocks = blocks.by("cosine")
-        settings.check_data(blocks, settings.leaf_size)
+        blocks.check_method(settings.method, settings.leaf_size)
         schema = RowSchema.of(blocks)
         if known is not None:
             schema = known.followed_by(schema)

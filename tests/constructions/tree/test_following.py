@@ -125,7 +125,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInputError, match="change the source and call refresh"):
             change()
-    with pytest.raises(InvalidInputError, match="opened without its source"):
+    with pytest.raises(InvalidInputError, match="opened without it"):
         CoresetTree.open(path).refresh()
     assert not CoresetTree.open(path).refresh(source).read
     tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
