@@ -17,7 +17,7 @@ from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.constructions.tree.job import Settings, TreeJob
-from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
+from daskcoreset.constructions.tree.reducer import Reducer, method_for
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_member, warn_user
 from daskcoreset.core.portfolio import Portfolio, check_member_name
@@ -542,7 +542,7 @@ def _merged(
     method: Any, size: Any, seed: int, draw: MergeReduce, n_clusters: int | None
 ) -> Callable[[RowBlocks], TreeJob]:
     """Return what makes the job of a tree."""
-    resolved = method_of(resolve_reducer(method, draw.sampling, n_clusters))
+    resolved = method_for(method, n_clusters)
     rows = _default_rows(resolved, n_clusters) if size is None else size
     _check_size(rows, resolved)
     settings = Settings.of(method, rows, n_clusters, seed, "raise", draw)

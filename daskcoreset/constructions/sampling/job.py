@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -226,7 +226,7 @@ class DataFacts:
         Total weight of the rows that it represents.
     source : str or None
         Their origin.
-    columns : tuple of str or None
+    columns : sequence of str or None
     metric : {"euclidean", "cosine"}
     keys : mapping of str to str
         Names of labels and weights, where they are members of the data.
@@ -236,7 +236,7 @@ class DataFacts:
     n_dropped: int
     weight: float
     source: str | None
-    columns: tuple[str, ...] | None
+    columns: Sequence[str] | None
     metric: Metric = "euclidean"
     keys: Mapping[str, str] = field(default_factory=dict)
 

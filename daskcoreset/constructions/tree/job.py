@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from daskcoreset.constructions.draws import MergeReduce, warn_complete, warn_few
 from daskcoreset.constructions.job import Job
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
-from daskcoreset.constructions.tree.reducer import Reducer, method_of, resolve_reducer
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, method_for
 from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import InvalidRow
@@ -20,13 +20,12 @@ from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.steps import Request, Steps
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.sensitivities import default_method
 
 # Rows of a coreset of a stream or a stored tree.
 DEFAULT_SIZE = 1000
@@ -44,7 +43,9 @@ class Settings:
 
     Attributes
     ----------
-    reducer : Reducer
+    method : Sensitivity or Reducer
+    sampling : {"systematic", "multinomial"} or None
+        How rows are drawn in proportion to their scores. None for a reducer.
     size, inner_size : int
         Rows of a coreset that is asked for, and of the nodes.
     seed : int
@@ -62,7 +63,8 @@ class Settings:
         Batches of a stream after which it is saved.
     """
 
-    reducer: Reducer
+    method: Any
+    sampling: Sampling | None
     size: int
     inner_size: int
     seed: int
@@ -74,20 +76,14 @@ class Settings:
     save_every: int | None = None
 
     @property
-    def method(self) -> Any:
-        """What has the name, the parameters and the checks of the method."""
-        return method_of(self.reducer)
-
-    @property
-    def sampling(self) -> str | None:
-        """How the reducer draws. None if it says nothing."""
-        return getattr(self.reducer, "sampling", None)
+    def reducer(self) -> Reducer:
+        """What reduces the rows of nodes."""
+        return SensitivityReducer(self.method, self.sampling) if self.sampling else self.method
 
     @property
     def values(self) -> dict[str, Any]:
         """The settings beside the method, as plain JSON values."""
-        names = (field.name for field in fields(self) if field.name != "reducer")
-        return {"sampling": self.sampling, **{name: getattr(self, name) for name in names}}
+        return {name: value for name, value in vars(self).items() if name != "method"}
 
     @classmethod
     def of(  # noqa: PLR0917 - all of them are always given
@@ -117,7 +113,7 @@ class Settings:
             size = known.size if size is None else size
             n_clusters = known.n_clusters if n_clusters is None else n_clusters
             random_state = known.seed if random_state is None else random_state
-        reducer = resolve_reducer(default_method(method, n_clusters), draw.sampling, n_clusters)
+        method = method_for(method, n_clusters)
         size = DEFAULT_SIZE if size is None else as_int("size", size, remedy="pass a larger int")
         inner_size = INNER_FACTOR * size if draw.inner_size is None else int(draw.inner_size)
         if inner_size < size:
@@ -128,10 +124,17 @@ class Settings:
                 remedy=f"pass at least {size}, or leave it out",
             )
         check_choice("on_invalid", on_invalid, "raise", "drop")
-        seed = resolve_seed(random_state)
-        n_clusters = None if n_clusters is None else int(n_clusters)
-        drawn = bool(draw.normalize), int(draw.split_every)
-        return cls(reducer, size, inner_size, seed, n_clusters, on_invalid, *drawn)
+        return cls(
+            method,
+            None if isinstance(method, Reducer) else draw.sampling,
+            size,
+            inner_size,
+            resolve_seed(random_state),
+            None if n_clusters is None else int(n_clusters),
+            on_invalid,
+            bool(draw.normalize),
+            int(draw.split_every),
+        )
 
     def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
         """Check the options that streams alone have, and fill in defaults."""
@@ -259,12 +262,12 @@ def with_canonical_labels(points: WeightedPoints) -> WeightedPoints:
 
 
 def valid_points(
-    reducer: Reducer, rows: ReadBlock, broadcast: object = None
+    method: Any, rows: ReadBlock, broadcast: object = None
 ) -> WeightedPoints | InvalidRow:
     """Return the rows of a block with their numbers in it, or the first invalid row."""
     del broadcast
     block = rows.valid_block
-    invalid: InvalidRow | None = method_of(reducer).find_invalid_row(block)
+    invalid: InvalidRow | None = method.find_invalid_row(block)
     if invalid is not None:
         return invalid
     positions = np.arange(len(block)) if block.rows is None else block.rows
@@ -324,7 +327,7 @@ class NodeReducer:
     def chunk(self, rows: ReadBlock, broadcast: object = None) -> Node | InvalidRow:
         """Make the leaf of a block."""
         del broadcast
-        points = valid_points(self.settings.reducer, rows)
+        points = valid_points(self.settings.method, rows)
         if isinstance(points, InvalidRow):
             return points
         return self._reduced(Node(rows.index, 1, 0, rows.read, points.total_weight, points))

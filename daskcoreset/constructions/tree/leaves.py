@@ -300,7 +300,7 @@ def read_leaf(
     """
     refuse_cube("a stored tree", data[0])
     blocks = settings.open(*data)
-    if known is not None and known.unit_length:
+    if known is not None and known.metric == "cosine":
         blocks = blocks.by("cosine")
     schema = RowSchema.of(blocks)
     if known is not None:

@@ -17,11 +17,7 @@ from daskcoreset.constructions.tree.job import (
     with_canonical_labels,
 )
 from daskcoreset.constructions.tree.place import Files, Place
-from daskcoreset.constructions.tree.reducer import (
-    Reducer,
-    method_of,
-    resolve_reducer,
-)
+from daskcoreset.constructions.tree.reducer import method_for
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.messages import warn_user
@@ -36,7 +32,7 @@ from daskcoreset.storage.group import GroupContents, group_files
 
 def settings_values(settings: Settings) -> dict[str, Any]:
     """Return what is written of the settings of a stream or tree, as plain JSON values."""
-    return {**settings.values, **_named(settings.reducer)}
+    return {**settings.values, **_named(settings.method)}
 
 
 def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings:
@@ -47,17 +43,17 @@ def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings
     InvalidInputError
         If the method is not that of the store, or cannot be made from what is written.
     """
-    made_with = {name: stored[name] for name in ("method", "parameters", "sampling")}
-    name, parameters, sampling = made_with.values()
+    made_with = {name: stored[name] for name in ("method", "parameters")}
     values = {name: value for name, value in stored.items() if name not in made_with}
+    name, parameters = made_with.values()
     given, n_clusters = method, values["n_clusters"] if isinstance(method, str) else None
     if method is None and name in CONSTRUCTIONS:
         with suppress(CoresetError, TypeError, ValueError, AttributeError):
             method = CONSTRUCTIONS[name](**parameters)
     if method is not None:
-        reducer = resolve_reducer(method, sampling or "systematic", n_clusters)
-        if _named(reducer) == made_with:
-            return Settings(reducer, **values)
+        method = method_for(method, n_clusters)
+        if _named(method) == made_with:
+            return Settings(method, **values)
     raise InvalidInputError(
         f"method is {shown(given)}, and {path} was made with {name!r} and {parameters}",
         argument="method",
@@ -65,12 +61,10 @@ def settings_from(stored: Mapping[str, Any], path: str, method: Any) -> Settings
     )
 
 
-def _named(reducer: Reducer) -> dict[str, Any]:
+def _named(method: Any) -> dict[str, Any]:
     """Return name and parameters of a method as they come back: tuples have become lists."""
-    method = method_of(reducer)
-    parameters = json.loads(json.dumps(thaw(freeze(method.parameters(), "parameters"))))
-    sampling = getattr(reducer, "sampling", None)
-    return {"method": method.name, "parameters": parameters, "sampling": sampling}
+    parameters = thaw(freeze(method.parameters(), "parameters"))
+    return {"method": method.name, "parameters": json.loads(json.dumps(parameters))}
 
 
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
@@ -93,9 +87,9 @@ class RowSchema:
     has_labels : bool
     labels : {"b", "i", "u", "f", "U"} or None
         Kind of the labels. None where there are none, or none was seen yet.
-    columns : tuple of str or None
-    unit_length : bool
-        Whether rows are divided by their lengths, as those of the first rows are.
+    columns : sequence of str or None
+    metric : {"euclidean", "cosine"}
+        By "cosine" rows are divided by their lengths, as the first rows are.
     keys : dict of str to str
         Names of labels and weights, by the names of the arguments; of a stored tree those of the
         last leaves that had any. Rows of other names agree as well.
@@ -106,8 +100,8 @@ class RowSchema:
     sparse: bool
     has_labels: bool
     labels: str | None = None
-    columns: tuple[str, ...] | None = None
-    unit_length: bool = False
+    columns: Sequence[str] | None = None
+    metric: Metric = "euclidean"
     keys: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -119,14 +113,9 @@ class RowSchema:
             sparse=blocks.sparse,
             has_labels=blocks.has_labels,
             columns=blocks.columns,
-            unit_length=blocks.schema.metric == "cosine",
+            metric=blocks.schema.metric,
             keys=dict(blocks.keys),
         )
-
-    @property
-    def metric(self) -> Metric:
-        """How far rows are apart."""
-        return "cosine" if self.unit_length else "euclidean"
 
     def followed_by(self, other: RowSchema) -> RowSchema:
         """Return the schema after further rows, which must agree with it.
@@ -146,10 +135,7 @@ class RowSchema:
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
         """Return the schema of a stored dictionary. None where the store has none."""
-        if values is None:
-            return None
-        columns = values["columns"]
-        return cls(**{**values, "columns": None if columns is None else tuple(columns)})
+        return None if values is None else cls(**values)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -168,10 +154,10 @@ class RowSchema:
             f"X has {other.n_features} features, and the rows before it have {self.n_features}",
             "pass the same columns",
         )
-        if self.columns and other.columns and self.columns != other.columns:
+        if self.columns and other.columns and [*self.columns] != [*other.columns]:
             raise columns_error(other.columns, self.columns, "the tree")
         _refuse(
-            other.unit_length and not self.unit_length,
+            (self.metric, other.metric) == ("euclidean", "cosine"),
             "unit_length is True, and the rows before are not divided by their lengths",
             "pass rows without unit_length",
         )

@@ -39,7 +39,7 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.core.validation import check_choice
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Objective
-from daskcoreset.sensitivities import Sensitivity, construction_for
+from daskcoreset.sensitivities import Sensitivity, construction_for, default_method
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -282,43 +282,32 @@ def as_block(points: WeightedPoints) -> Block:
     return Block(points.points, points.weights, points.labels, np.arange(len(points)))
 
 
-def method_of(reducer: Reducer) -> Any:
-    """Return what has the name, the parameters and the checks of a method."""
-    return reducer.construction if isinstance(reducer, SensitivityReducer) else reducer
-
-
-def resolve_reducer(
-    method: str | Sensitivity[Any] | Reducer,
-    sampling: Sampling = "systematic",
-    n_clusters: int | None = None,
-) -> Reducer:
-    """Return the reducer for a ``method`` argument.
+def method_for(method: Any, n_clusters: int | None = None) -> Any:
+    """Return the construction or the reducer for a ``method`` argument.
 
     Parameters
     ----------
-    method : str, Sensitivity or Reducer
-        As in `daskcoreset.build`, or a reducer.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        For a sensitivity. Reducers draw by themselves.
+    method : str, Sensitivity, Reducer or None
+        As in `daskcoreset.build`.
     n_clusters : int or None, default=None
         Clusters that the coreset is for, as in `daskcoreset.build`.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        For an unknown method or sampling.
+        For an unknown method.
 
     Examples
     --------
-    >>> resolve_reducer("uniform")
-    SensitivityReducer(construction=Uniform(), sampling='systematic')
+    >>> method_for("uniform")
+    Uniform()
     """
-    if isinstance(method, Reducer):
-        if n_clusters is not None:
-            raise InvalidInputError(
-                f"n_clusters={n_clusters} has no effect with the reducer {method!r}",
-                argument="n_clusters",
-                remedy="leave it out",
-            )
-        return method
-    return SensitivityReducer(construction_for(method, n_clusters), sampling)
+    if not isinstance(method, Reducer):
+        return construction_for(default_method(method, n_clusters), n_clusters)
+    if n_clusters is not None:
+        raise InvalidInputError(
+            f"n_clusters={n_clusters} has no effect with the reducer {method!r}",
+            argument="n_clusters",
+            remedy="leave it out",
+        )
+    return method

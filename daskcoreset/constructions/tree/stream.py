@@ -207,9 +207,9 @@ class StreamState:
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
 
 
-def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
+def read_ahead(blocks: RowBlocks, method: Any) -> Iterator[BlockResults[WeightedPoints]]:
     """Read the blocks in order, one ahead of the one that is used."""
-    reduction: Reduction[WeightedPoints] = Reduction(partial(valid_points, reducer), itemgetter(0))
+    reduction: Reduction[WeightedPoints] = Reduction(partial(valid_points, method), itemgetter(0))
 
     def read(i: int) -> BlockResults[WeightedPoints]:
         # What no Dask array holds is read by this process, and not by a cluster.
@@ -404,13 +404,13 @@ class CoresetStream(Kept[StreamState]):
         blocks = settings.open(X, y, sample_weight)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             blocks = settings.open(X, y, sample_weight, chunks=blocks.n_rows or 1)
-        if known is not None and known.unit_length:
+        if known is not None and known.metric == "cosine":
             blocks = blocks.by("cosine")
         blocks.check_method(settings.method, settings.leaf_size)
         schema = RowSchema.of(blocks)
         if known is not None:
             schema = known.followed_by(schema)
-        for results in read_ahead(blocks, settings.reducer):
+        for results in read_ahead(blocks, settings.method):
             if results.invalid is not None:
                 _, invalid = results.invalid
                 raise invalid.error(start)
