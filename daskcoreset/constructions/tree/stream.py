@@ -139,11 +139,6 @@ class StreamState:
         waiting = concatenate_parts(self.waiting).total_weight if self.waiting else 0.0
         return self.weight + waiting
 
-    def n_missing(self, settings: Settings) -> int:
-        """How many rows are missing to the next leaf."""
-        # All rows that came wait, but for those that were left out and those of the leaves.
-        return settings.leaf_size * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
-
     def add(
         self, points: WeightedPoints, n_rows: int, schema: RowSchema, settings: Settings
     ) -> StreamState:
@@ -155,7 +150,8 @@ class StreamState:
             schema = replace(schema, labels=self.schema.labels)
         points, schema = schema.fit(points)
         state, start, waiting = self, 0, self.waiting
-        missing = self.n_missing(settings)
+        # All rows that came wait, but for those that were left out and those of the leaves.
+        missing = settings.leaf_size * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
         while len(points) - start >= missing:
             further = points.take(slice(start, start + missing)).moved(self.n_rows)
             leaf = concatenate_parts((*waiting, further))
@@ -414,17 +410,13 @@ class CoresetStream(Kept[StreamState]):
             if results.invalid is not None:
                 _, invalid = results.invalid
                 raise invalid.error(start)
-            self._advance(self._now.add(results.value, results.n_rows, schema, settings))
+            state = self._now.add(results.value, results.n_rows, schema, settings)
+            if settings.save_every is None or state.n_unsaved < settings.save_every:
+                self._last = state
+            else:  # if it cannot be saved, the rows were not taken
+                self._save(state)
             start += results.n_rows
         return self
-
-    def _advance(self, state: StreamState) -> None:
-        """Go on from a state. If it cannot be saved, the batch was not taken."""
-        every = self._settings.save_every
-        if every is None or state.n_unsaved < every:
-            self._last = state
-        else:
-            self._save(state)
 
     def _save(self, state: StreamState) -> None:
         assert state.root is not None  # noqa: S101 - it has a place
