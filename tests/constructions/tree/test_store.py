@@ -45,7 +45,7 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
     before = tree.coreset()
     loose: Any = tree
     wrong: list[tuple[Callable[[], Any], str]] = [
-        (lambda: tree.append(day(1), name=""), "name is empty"),
+        (lambda: tree.append(day(1), name=""), "name is ''"),
         (lambda: tree.append(day(1), name="day 1"), "'day 1' already"),
         (lambda: tree.append(day(1), time="monday"), "'monday', which is neither a date"),
         (lambda: tree.append(day(1), time=np.datetime64("NaT", "s")), "NaT.*neither"),
