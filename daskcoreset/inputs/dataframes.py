@@ -123,9 +123,10 @@ def as_frame(X: Any, columns: Sequence[str] | None = None, beside: Iterable[Any]
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or Dask."""
+    """Whether X is a data frame of pandas or Dask, or a table of Arrow."""
     # The class is asked, for a Delayed object claims to have every attribute.
-    return hasattr(type(X), "columns") and hasattr(type(X), "iloc")
+    kind = type(X)
+    return hasattr(kind, "columns") and (hasattr(kind, "iloc") or hasattr(kind, "column_names"))
 
 
 def as_arrow(X: Any) -> Any:
@@ -208,7 +209,7 @@ def _floats(name: str, decimals: Any, first_row: int) -> Any:
 
 def numpy_frame(X: Any) -> Any:
     """Return a frame of pandas with columns of Arrow as one with columns of NumPy, or X."""
-    if not is_frame(X) or not any(hasattr(kind, "pyarrow_dtype") for kind in X.dtypes):
+    if not hasattr(type(X), "iloc") or not any(hasattr(one, "pyarrow_dtype") for one in X.dtypes):
         return X
     rows = FrameRows.of(X)
     return type(X)(rows[0 : len(rows)], X.index, X.columns)

@@ -30,7 +30,6 @@ from daskcoreset.inputs.arrays import (
 from daskcoreset.inputs.dataframes import (
     FrameRows,
     arrays_of_dask,
-    as_arrow,
     as_frame,
     as_tasks,
     is_frame,
@@ -49,8 +48,8 @@ from daskcoreset.inputs.parquet import (
     SUFFIXES,
     ParquetFiles,
     check_no_table,
-    open_dataset,
     open_parquet,
+    open_table,
     parquet_files,
 )
 from daskcoreset.inputs.zarr import (
@@ -442,9 +441,8 @@ def _as_rows(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         return opened_zarr(part, missing_chunks)
     if library == "h5py":
         return (Hdf5Rows if hasattr(part, "shape") else Hdf5Group)(part, missing_chunks)
-    if isinstance(part := open_dataset(part), (RowArray, Group, ParquetFiles, Files)):
-        return part
-    if is_frame(part) or as_arrow(part) is not None:
+    part = open_table(part)
+    if isinstance(part, (RowArray, Group, ParquetFiles, Files)) or is_frame(part):
         return part
     is_dask = hasattr(part, "__dask_graph__")
     return _open_dask(part, name, missing_chunks) if is_dask else _in_memory(part, name)

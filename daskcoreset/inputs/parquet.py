@@ -20,6 +20,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.inputs.arrays import JoinedRows, MemoryRows, RowArray
 from daskcoreset.inputs.dataframes import (
+    as_arrow,
     common_dtype,
     expanded,
     frame_dtype,
@@ -369,8 +370,10 @@ def open_parquet(place: Place, _stack: ExitStack, _options: ReadOptions) -> Parq
     return ParquetFiles(place)
 
 
-def open_dataset(X: Any) -> Any:
-    """Return a data set of Arrow as files or a table. Anything else is returned unchanged."""
+def open_table(X: Any) -> Any:
+    """Return a frame of polars or a data set of Arrow as a table or files. Others are unchanged."""
+    if (table := as_arrow(X)) is not None:
+        return table
     if type(X).__module__ != "pyarrow._dataset":
         return X
     if getattr(X, "_scan_options", None):

@@ -16,15 +16,6 @@ from dask import delayed
 from tests.acceptance.face import build, errors, plan
 
 
-def test_parquet__of_other_types(tmp_path: Path) -> None:
-    path = tmp_path / "X.parquet"
-    pq.write_table(pa.table({"a": np.ones(100, "f4")}), path)
-    lazy = plan(path, size=10, random_state=0)
-    pq.write_table(pa.table({"a": np.ones(100, "i8")}), path)
-    with pytest.raises(errors.StoreError, match="in columns, types"):
-        lazy.compute()
-
-
 def test_npy__that_grew(tmp_path: Path) -> None:
     path = tmp_path / "X.npy"
     np.save(path, np.ones((100, 2)))

@@ -72,6 +72,7 @@ def test_parquet__damaged_pages_are_named(tmp_path: Path) -> None:
     as_dataset=[False, True],
     other={
         "values": lambda: (rows(4000) + 500.0, 500, "abc"),
+        "types": lambda: (rows(4000).astype("f4"), 500, "abc"),
         "order": lambda: (rows(4000), 500, "cba"),
         "fewer rows": lambda: (rows(3900), 500, "abc"),
         "other groups": lambda: (rows(6400), 800, "abc"),
