@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from daskcoreset.core.deadline import NO_ANSWER, check_time, in_time
+from daskcoreset.core.deadline import NO_ANSWER, check_time
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import (
@@ -32,7 +32,7 @@ from daskcoreset.storage.locations import (
     store_name,
     zarr_store,
 )
-from daskcoreset.storage.objects import ROOT
+from daskcoreset.storage.objects import ROOT, ask
 
 if TYPE_CHECKING:
     import zarr
@@ -105,25 +105,19 @@ def write_group(
     """
     check_flag("overwrite", overwrite)
     files = group_files(contents)
-    name = store_name(store)
 
     def write() -> None:
         place = zarr_store(store, storage_options)
+        replaced = partial(_replaced, place, contents.kind, overwrite=overwrite)
         path = path_of(place)
         if path is None:
-            _send(place, files, _replaced(place, contents.kind, overwrite=overwrite))
+            _send(place, files, replaced())
             return
         recover(path)
-
-        def may_replace() -> bool:
-            return bool(_replaced(place, contents.kind, overwrite=overwrite))
-
-        may_replace()  # asked before the work and again after it
-        with new_store(path, may_replace) as scratch:
+        with new_store(path, lambda: bool(replaced())) as scratch:
             write_files(scratch, files)
 
-    with clear_errors(name, "written"):
-        in_time(write, lambda: f"{name} has not answered", NO_ANSWER)
+    ask(store_name(store), "written", write)
 
 
 def group_files(contents: GroupContents) -> dict[str, bytes]:
@@ -154,6 +148,11 @@ def group_files(contents: GroupContents) -> dict[str, bytes]:
         ) from error
     attributes[HEADER]["digest"] = _digest(attributes, files)
     return {ROOT: _root(attributes), **files}
+
+
+def _spelled(array: AnyArray) -> str:
+    """Spell the dtype of an array alike on every machine."""
+    return "T" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
 
 
 def _root(attributes: Mapping[str, Any]) -> bytes:
@@ -219,11 +218,6 @@ def _send(place: StorePath, files: Mapping[str, bytes], replaced: set[str]) -> N
         sync(store.set((place / path).path, Buffer.from_bytes(files[path])))
 
 
-def _spelled(array: AnyArray) -> str:
-    """Spell the dtype of an array alike on every machine."""
-    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
-
-
 def _get(place: StorePath, name: str) -> bytes | None:
     from zarr.core.buffer import default_buffer_prototype
     from zarr.core.sync import sync
@@ -271,8 +265,7 @@ def read_group(
             place = StorePath(LocalStore(standing(path), read_only=True))
         return _read(partial(_get, place), name, kind)
 
-    with clear_errors(name, "read", _FROM_A_COPY):
-        return in_time(read, lambda: f"{name} has not answered", NO_ANSWER)
+    return ask(name, "read", read, _FROM_A_COPY)
 
 
 def read_files(files: Mapping[str, bytes], where: str, kind: str) -> GroupContents:
@@ -317,7 +310,8 @@ def _contents(group: zarr.Group) -> GroupContents:
         if dtype == _GROUP:
             groups[name] = _contents(found)
         else:
-            arrays[name] = _values(found, dtype)
+            plain = np.dtypes.StringDType() if dtype == "T" else np.dtype(dtype).newbyteorder("=")
+            arrays[name] = np.asarray(found[...]).astype(plain, copy=False)
             dims[name] = tuple(found.metadata.dimension_names or ())
     return GroupContents(arrays, dims, attributes, header["kind"], groups)
 
@@ -335,11 +329,3 @@ def _find_problem(header: Any, kind: str) -> tuple[str, str] | None:
     if header.get("digest") is None:
         return "incomplete, its writing was interrupted", "write it with overwrite=True"
     return None
-
-
-def _values(array: zarr.Array[Any], dtype: str) -> AnyArray:
-    """Return the values of an array with the dtype that was written. The digest checks them."""
-    values: AnyArray = np.asarray(array[...])
-    if dtype == "string":
-        return values.astype(np.dtypes.StringDType())
-    return values.astype(np.dtype(dtype).newbyteorder("="), copy=False)

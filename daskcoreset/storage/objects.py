@@ -36,6 +36,12 @@ class Stored:
     tag: Any
 
 
+def ask(name: str, done: str, work: Callable[[], T], remedy: str | None = None) -> T:
+    """Return what `work` returns, no later than the call may take. Its errors name the place."""
+    with clear_errors(name, done, remedy):
+        return in_time(work, lambda: f"{name} has not answered", NO_ANSWER)
+
+
 def _again(work: Callable[[], T]) -> T:
     """Do some work up to three times again if the connection was cut under an answer.
 
@@ -101,7 +107,7 @@ class ObjectFolder:
             tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
             return Stored(bytes(found.bytes()), tag)
 
-        return _again(lambda: self._once("read", get))
+        return _again(lambda: ask(self.name, "read", get))
 
     def put(self, key: str, files: Mapping[str, bytes]) -> None:
         """Write an object. One that is there is the same."""
@@ -113,7 +119,7 @@ class ObjectFolder:
         def put() -> None:
             obstore.put(self.store, name, data, use_multipart=False)
 
-        _again(lambda: self._once("written", put))
+        _again(lambda: ask(self.name, "written", put))
 
     def swap(self, data: bytes, tag: Any, key: str = ROOT) -> Any:
         """Write the root in place of the one with a tag, or where there is none (`tag` None).
@@ -144,7 +150,7 @@ class ObjectFolder:
                 return None
             return {"e_tag": written["e_tag"], "version": written["version"]}
 
-        return self._once("written", swap)
+        return ask(self.name, "written", swap)
 
     def begun(self) -> AbstractContextManager[ObjectFolder]:
         """Return the folder for a first version: this one, which a root begins."""
@@ -158,7 +164,7 @@ class ObjectFolder:
             batches = obstore.list(self.store)
             return [meta["path"].removesuffix(_ARCHIVE) for batch in batches for meta in batch]
 
-        return _again(lambda: self._once("listed", found))
+        return _again(lambda: ask(self.name, "listed", found))
 
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects. Those that are gone already do not matter."""
@@ -173,7 +179,7 @@ class ObjectFolder:
                 with suppress(NotFoundError, FileNotFoundError):
                     obstore.delete(self.store, part)
 
-            self._once("deleted", remove)
+            ask(self.name, "deleted", remove)
 
     def check(self, key: str) -> None:
         """Check that conditions are heeded, by an object that no other writer knows.
@@ -204,11 +210,6 @@ class ObjectFolder:
             )
         if replaced is None:  # an answer was lost, so that a request was sent twice
             raise StoreError(f"{self.name}: conditional writes fail", remedy="try again")
-
-    def _once(self, done: str, request: Callable[[], T]) -> T:
-        """Send a request, and wait for its answer no longer than the call may take."""
-        with clear_errors(self.name, done):
-            return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 
 
 def _pack(files: Mapping[str, bytes]) -> bytes:
