@@ -412,7 +412,7 @@ class _Stored:
         for key in sorted(listed):
             numbers = tuple(map(int, re.findall(r"\d+", key)))
             if len(numbers) == array.ndim and key == array.metadata.encode_chunk_key(numbers):
-                found[numbers[0]].append(_fingerprint(listed[key]))
+                found[numbers[0]].append(listed[key])
         return found
 
     def fingerprint(self, name: str, form: str, told: Sequence[str | None]) -> str | None:
@@ -445,8 +445,8 @@ def _chunk_rows(array: Any, rows: range) -> range:
     return range(rows.start // outer, -(-rows.stop // outer))
 
 
-def _listed(store: Any, path: str) -> dict[str, Any] | None:
-    """Return what the file system of a Zarr store says of the files below a path, by their keys.
+def _listed(store: Any, path: str) -> dict[str, str | None] | None:
+    """Return the fingerprints of the files below a path of a Zarr store, by their keys.
 
     None if there is no list, as on servers of the web.
     """
@@ -454,25 +454,26 @@ def _listed(store: Any, path: str) -> dict[str, Any] | None:
     from zarr.core.sync import sync
     from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
-    root, found = f"{path}/" if path else "", dict[str, Any]()
+    root, found = f"{path}/" if path else "", dict[str, str | None]()
     if isinstance(store, ObjectStore):
         import obstore
 
         pages = obstore.list(store.store, prefix=root or None)
-        found = {one["path"]: one for page in pages for one in page}
+        found = {one["path"]: _fingerprint(one) for page in pages for one in page}
     elif isinstance(store, LocalStore):
         root, info = f"{store.root}/{root}", fsspec.filesystem("file").info
         for folder, _, names in os.walk(root, followlinks=True):
             for file in (str(Path(folder, name)) for name in names):
                 with suppress(FileNotFoundError):  # of a writer that is at work
-                    found[file] = info(file)
+                    found[file] = _fingerprint(info(file))
     elif isinstance(store, FsspecStore) and not is_of(store.fs, "http"):
         root = f"{store.path.rstrip('/')}/{root}"
         store.fs.invalidate_cache()
-        found = sync(store.fs._find(root, detail=True))  # noqa: SLF001 - its asynchronous form
+        infos = sync(store.fs._find(root, detail=True))  # noqa: SLF001 - its asynchronous form
+        found = {name: _fingerprint(info) for name, info in infos.items()}
     else:
         return None
-    return {name.removeprefix(root): info for name, info in found.items()}
+    return {name.removeprefix(root): known for name, known in found.items()}
 
 
 class _Branch(_Stored):
