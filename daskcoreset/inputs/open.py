@@ -219,14 +219,18 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
         return open_store(part, name, options)
     if not is_path(part):
         return _as_rows(part, name, options.missing_chunks)
-    places = []
+    found = []
     for one in _listed(part):
         with opening(name, os.fspath(one), "a file or store"):
-            places += _places_of(one, name, options)
-    if len(places) > 1 and all(place.suffix in SUFFIXES for place in places):
-        return ParquetFiles(places)
-    opened = [_open_place(place, name, stack, options) for place in places]
-    return opened[0] if len(opened) == 1 else Files(opened, [place.name for place in places])
+            places = _places_of(one, name, options)
+            found += [(place, *_format_of(place)) for place in places]
+    if len(found) > 1 and all(place.suffix in SUFFIXES for place, _, _ in found):
+        return ParquetFiles([place for place, _, _ in found])
+    opened = []
+    for place, open_format, kind in found:
+        with opening(name, place.url or place.path, kind):
+            opened.append(open_format(place, stack, options))
+    return opened[0] if len(opened) == 1 else Files(opened, [place.name for place, _, _ in found])
 
 
 def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
@@ -245,15 +249,6 @@ def _places_of(location: Any, name: str, options: ReadOptions) -> list[Place]:
             else "check the path, or pass the array: X has no columns or arrays by name",
         )
     return found
-
-
-def _open_place(place: Place, name: str, stack: ExitStack, options: ReadOptions) -> Any:
-    """Open a file or folder by its format."""
-    url = place.url or place.path
-    with opening(name, url, "a file or store"):
-        open_format, kind = _format_of(place)
-    with opening(name, url, kind):
-        return open_format(place, stack, options)
 
 
 def _format_of(place: Place) -> tuple[Any, str]:
