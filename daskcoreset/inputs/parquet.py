@@ -275,9 +275,9 @@ class ParquetFiles:
                     "by open_rows(X, columns=[...])",
                 )
         # A null of any column becomes NaN, which only a floating dtype can hold.
-        null = ds.field(stored[0]).is_null()
         missing = not flat or any(
-            one.subset(null, schema).row_groups for one, schema, _ in self._files
+            one.subset(ds.field(stored[0]).is_null(), schema).row_groups
+            for one, schema, _ in self._files
         )
         dtype = frame_dtype(part, missing=missing)
         if not self.groups:
