@@ -330,7 +330,14 @@ def _matrix_of(column: Any, width: int, dtype: np.dtype[Any], first_row: int | N
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    lists = _lists_of(column)
+    try:
+        lists = _lists_of(column)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"column {column.name!r} has values that are no lists of numbers ({error})",
+            argument="X",
+            remedy="pass one list of numbers per row, or choose other columns",
+        ) from None
     present = np.flatnonzero(lists.is_valid())
     lengths = np.asarray(pc.list_value_length(lists.drop_null()))
     if len(bad := np.flatnonzero(lengths != width)):

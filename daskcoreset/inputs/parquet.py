@@ -397,18 +397,13 @@ def parquet_files(root: Place) -> list[Place]:
     # Or the error that says why.
     if root.suffix in SUFFIXES and root.filesystem.info(root.path)["type"] == "file":
         return [root]
-    files = root.files()
-    check_no_table(root, files)
-    return [file for file in _visible(files, root) if file.suffix in SUFFIXES]
+    return [file for file in data_files(root) if file.suffix in SUFFIXES]
 
 
 def data_files(root: Place) -> list[Place]:
     """Return the files in a folder, without logs, marks and unfinished writes of other tools."""
-    return _visible(root.files(), root)
-
-
-def _visible(files: Iterable[Place], root: Place) -> list[Place]:
-    start = len(root.path.rstrip("/"))
+    files, start = root.files(), len(root.path.rstrip("/"))
+    check_no_table(root, files)
     return [file for file in files if not re.search(r"/[._]", file.path[start:])]
 
 

@@ -135,3 +135,5 @@ def test_build__lists_of_text_are_no_numbers(tmp_path: Path) -> None:
     for X in (rows, write(tmp_path / "x.parquet", rows), pd.DataFrame({"emb": texts})):
         with pytest.raises(errors.InvalidTypeError, match="no real numbers"):
             build(X, size=2)
+    with pytest.raises(errors.InvalidInputError, match="'emb' has values that are no lists"):
+        build(pd.DataFrame({"emb": [[1.0, 2.0], ["a", "b"]]}), size=2)
