@@ -108,6 +108,11 @@ def write_group(
 
     def write() -> None:
         place = zarr_store(store, storage_options)
+        if place.read_only or not place.store.supports_deletes:
+            raise InvalidInputError(
+                f"store {store_name(store)} is read-only or cannot delete",
+                remedy="write to a directory and copy that",
+            )
         replaced = partial(_replaced, place, contents.kind, overwrite=overwrite)
         path = path_of(place)
         if path is None:
