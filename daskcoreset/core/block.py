@@ -28,6 +28,7 @@ from daskcoreset.core.labels import (
     plain_labels,
 )
 from daskcoreset.core.linalg import rows_at, unit_rows
+from daskcoreset.core.points import joined, joined_points
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import a_type, is_real, without_mask
 
@@ -103,26 +104,12 @@ def concatenate(blocks: Sequence[Block]) -> Block:
     """Put blocks, whose rows are numbered, after one another."""
     if len(blocks) == 1:
         return blocks[0]
-    parts = [block.points for block in blocks]
-    points: Any
-    if all(isinstance(part, np.ndarray) for part in parts):
-        points = np.concatenate(parts)
-    else:
-        import scipy.sparse as sp
-
-        # Dask does not always know that blocks are sparse, and some may be dense.
-        points = sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
     return Block(
-        points,
+        joined_points([block.points for block in blocks]),
         np.concatenate([block.weights for block in blocks]),
-        _joined([block.labels for block in blocks]),
-        _joined([block.rows for block in blocks]),
+        joined([block.labels for block in blocks]),
+        joined([block.rows for block in blocks]),
     )
-
-
-def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
-    present = [part for part in parts if part is not None]
-    return np.concatenate(present) if len(present) == len(parts) else None
 
 
 def labels_of(block: Block) -> AnyArray:

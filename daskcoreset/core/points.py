@@ -210,22 +210,29 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     if len(forms) > 1:
         problem = f"parts differ in their form: {sorted(forms)}"
         raise InvalidInputError(problem, remedy="bring them to one form first")
-    points = [part.points for part in parts]
-    labels = [part.labels for part in parts if part.labels is not None]
-    together: Any
-    if isinstance(points[0], np.ndarray):
-        together = np.concatenate(points)
-    else:
-        import scipy.sparse as sp
-
-        together = sp.vstack(points, format="csr")
     weights = np.concatenate([part.weights for part in parts])
     return from_checked(
-        together,
+        joined_points([part.points for part in parts]),
         _read_weights(weights, len(weights)),
         np.concatenate([part.indices for part in parts]),
-        np.concatenate(labels) if labels else None,
+        joined([part.labels for part in parts]),
     )
+
+
+def joined_points(parts: Sequence[Points]) -> Points:
+    """Put rows after one another, which are sparse if some of them are."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    import scipy.sparse as sp
+
+    # Dask does not always know that blocks are sparse, and some may be dense.
+    return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
+
+
+def joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
+    """Put vectors after one another, or return None if one is missing."""
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if len(present) == len(parts) else None
 
 
 def from_checked(
