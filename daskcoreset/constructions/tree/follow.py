@@ -25,6 +25,7 @@ from daskcoreset.constructions.tree.source import (
     Part,
     SourceRecord,
     SourceView,
+    check_same,
     time_in_name,
 )
 from daskcoreset.core.deadline import check_time
@@ -115,7 +116,8 @@ def refresh(
     known = {leaf.name: leaf for leaf in manifest.leaves}
     look = view.look(before, {name: leaf.fingerprint for name, leaf in known.items()})
     if before is not None:
-        before.check(where, look.record)
+        then, now = ({"source": one.name, **one.options} for one in (before, look.record))
+        check_same(where, then, now)
     elif manifest.schema is not None:
         raise InvalidInputError(
             f"{where} is a tree that does not follow a source",

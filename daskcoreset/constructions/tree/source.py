@@ -63,23 +63,22 @@ class SourceRecord:
     keep: int | None
     mark: str | None = None
 
-    def check(self, where: str, now: SourceRecord) -> None:
-        """Raise an error if another source is followed now, or in another way.
 
-        Raises
-        ------
-        InvalidInputError
-        """
-        then = {"source": self.name, **self.options}
-        for name, value in {"source": now.name, **now.options}.items():
-            if (known := then[name]) != value:
-                how = "" if name == "source" else f" with {known!r}"
-                raise InvalidInputError(
-                    f"{name} is {value!r}, and {where} follows {self.name!r}{how}; the view is as "
-                    "it was",
-                    argument=name,
-                    remedy="pass that, or another path for another view",
-                )
+def check_same(where: str, known: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise an error if a view is followed now in another way than it was created.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    for key, value in now.items():
+        if value != known[key]:
+            name = "random_state" if key == "seed" else key
+            raise InvalidInputError(
+                f"{name} is {value!r}, but the view at {where} was created with {known[key]!r}",
+                argument=name,
+                remedy="pass that value, or another path for another view",
+            )
 
 
 class Part(NamedTuple):

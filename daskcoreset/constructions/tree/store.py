@@ -27,7 +27,7 @@ from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.place import Kept, Place, place_at, version_of
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
-from daskcoreset.constructions.tree.source import SourceView
+from daskcoreset.constructions.tree.source import SourceView, check_same
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
@@ -344,15 +344,7 @@ class CoresetTree(Kept[Manifest]):
             manifest = Manifest(place, draft)
         else:
             settings, manifest = _opened(place, method)
-        known = settings.values
-        for name, asked in ask(known=settings).values.items():
-            if asked != known[name]:
-                title = "random_state" if name == "seed" else name
-                raise InvalidInputError(
-                    f"{title} is {asked!r}, but the view at {place.name} was created with "
-                    f"{known[name]!r}",
-                    remedy="pass that value, or another path",
-                )
+        check_same(place.name, settings.values, ask(known=settings).values)
         tree = cls(settings, manifest)
         tree._view = view
         return tree

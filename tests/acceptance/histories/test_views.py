@@ -156,7 +156,7 @@ def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(errors.InvalidInputError, match=message):
             view.refresh()
     with pytest.raises(
-        errors.InvalidInputError, match=r"source is '.*other/?', .* follows '.*rows/?'"
+        errors.InvalidInputError, match=r"source is '.*other/?', .* created with '.*rows/?'"
     ):
         follow(other, tmp_path / "view", **OPTIONS)
     shutil.rmtree(tmp_path / "rows")
