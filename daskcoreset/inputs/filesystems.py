@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +27,6 @@ from daskcoreset.storage.locations import (
 T = TypeVar("T")
 
 
-def _local_files() -> Any:
-    import fsspec
-
-    return fsspec.filesystem("file")
-
-
 @dataclass(frozen=True)
 class Place:
     """A file or folder, on a local disk or behind a URL.
@@ -46,11 +41,13 @@ class Place:
     """
 
     path: str = field(repr=False)  # of the web, whole URLs
-    filesystem: Any = field(default_factory=_local_files, repr=False)
+    filesystem: Any = field(repr=False)
     url: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, location: Any, options: Mapping[str, Any] | None, argument: str = "X") -> Place:
+    def of(
+        cls, location: Any, options: Mapping[str, Any] | None = None, argument: str = "X"
+    ) -> Place:
         """Return the place of a path or URL, passed as an argument."""
         files, path = filesystem(argument, location, options)
         return cls(path, files, location if is_remote(location) else "")
@@ -149,7 +146,7 @@ def is_glob(location: Any) -> bool:
     text = os.fspath(location)
     if text.startswith(("http://", "https://")):  # where a question mark begins the query
         return "*" in text.partition("?")[0]
-    return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
+    return glob.has_magic(text) and ("://" in text or not Path(text).exists())
 
 
 def shortened(names: Sequence[str]) -> str:

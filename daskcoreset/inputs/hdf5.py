@@ -92,12 +92,11 @@ class Hdf5Rows(RowArray):
     def __init__(
         self, dataset: Any, missing_chunks: MissingChunks, place: Place | None = None
     ) -> None:
-        path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
-        self.place, self.key = place or Place(path), str(dataset.name)
+        self.place = place or Place.of(os.fsdecode(dataset.file.filename))
         self.shape, self.dtype = tuple(dataset.shape or ()), dataset.dtype
+        self.key, self.fills = str(dataset.name), missing_chunks == "fill"
         self.granularity = int(dataset.chunks[0]) if dataset.chunks else 1
         self.name, self.in_process = f"{self.place.name}:{self.key}", self.place.in_process
-        self.fills = missing_chunks == "fill"
         self.attrs = {}
         for key in _CODES:
             with suppress(Exception):  # attributes may be of types that h5py does not read

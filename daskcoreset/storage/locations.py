@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -52,9 +52,15 @@ _OPTIONS = {
 }
 _WITHOUT_USE = {"use_listings_cache", "skip_instance_cache", "config_kwargs"}
 
-# A server that restarts is waited for. One that is gone is an error within seconds.
+# A server that restarts is waited for. One that is gone is an error within seconds. The user
+# decides by the URL or the endpoint if it is asked by "http".
 _RETRIES = {"max_retries": 6, "retry_timeout": dt.timedelta(seconds=60)}
-_CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "600s"}
+_CLIENT = {
+    "allow_http": True,
+    "connect_timeout": "10s",
+    "read_timeout": "60s",
+    "timeout": "600s",
+}
 
 AT_A_SERVER = (
     "check the URL and the network, and pass storage_options with the endpoint and the "
@@ -173,9 +179,7 @@ def clean_url(url: str) -> str:
 
 def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
     """Return the store of obstore at the folder that a URL of an object store or the web names."""
-    import_optional("obstore")
-    from obstore import store as stores
-
+    stores = import_optional("obstore").store
     name = clean_url(url).rstrip("/")
     # The part before the sign is a folder of Azure. A password has a colon before it.
     is_folder = url.lower().startswith("abfs") and ":" not in urlsplit(url).netloc
@@ -186,10 +190,10 @@ def object_store(url: str, storage_options: Mapping[str, Any] | None = None) -> 
             "differently",
             remedy="pass secrets as storage_options, and choose another name for the folder",
         )
-    options, from_url = _object_options(url, storage_options), cast("Any", stores.from_url)
+    url, options = _connection(url, storage_options)
     done, wrong = "used as it is", InvalidInputError
     with clear_errors(name, done, AT_A_SERVER, kind=wrong, argument="storage_options"):
-        store: ObjectStore = from_url(_object_url(url), **options)
+        store: ObjectStore = stores.from_url(url, **options)
     return store
 
 
@@ -205,13 +209,13 @@ def filesystem(
         return fsspec.filesystem("file"), str(place)
     scheme = scheme_of(place)
     if scheme in OBJECT_STORES:
+        object_store(f"{scheme}://{urlsplit(place).netloc}", storage_options)  # or an error
         from obstore.fsspec import FsspecStore
 
-        url = _object_url(place)
-        object_store(f"{scheme}://{urlsplit(url).netloc}", storage_options)  # or an error
+        url, options = _connection(place, storage_options)
         protocol, _, path = url.partition("://")
         make: Any = FsspecStore
-        return make(protocol, **_object_options(url, storage_options)), path
+        return make(protocol, **options), path
     found: tuple[Any, str] = fsspec.url_to_fs(place, **(storage_options or {}))
     return found
 
@@ -256,14 +260,8 @@ def _check_options(location: object, storage_options: Any) -> None:
         )
 
 
-def _object_url(url: str) -> str:
-    """Return a URL of an object store with its scheme as obstore has it."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme.lower().replace('gcs', 'gs')}://{rest}"
-
-
-def _object_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments of obstore for options by its names or by those of fsspec."""
+def _connection(url: str, storage_options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """Return a URL and arguments of obstore, for options by its names or by those of fsspec."""
     check_options(storage_options)
     given = dict(storage_options or {})
     given = {**(given.pop("client_kwargs", None) or {}), **given}
@@ -272,11 +270,10 @@ def _object_options(url: str, storage_options: Mapping[str, Any] | None) -> dict
         for name, value in given.items()
         if value is not None and name not in _WITHOUT_USE
     }
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    places = [url, options.get("endpoint"), *(os.environ.get(name) for name in names)]
-    client = {"allow_http": any(str(place).lower().startswith("http:") for place in places)}
-    client |= _CLIENT | options.pop("client_options", {})
-    return {"client_options": client, "retry_config": _RETRIES, **options}
+    client = _CLIENT | options.pop("client_options", {})
+    scheme, _, rest = url.partition("://")
+    scheme = scheme.lower().replace("gcs", "gs")
+    return f"{scheme}://{rest}", {"client_options": client, "retry_config": _RETRIES, **options}
 
 
 # --- names and errors --------------------------------------------------------------------
