@@ -146,7 +146,7 @@ def open_all(
     opened = in_time(partial(_open_parts, given, options), standing, NO_ANSWER)
     for name, part in opened.parts.items():
         # Dask arrays have no attributes.
-        source = given[name] if hasattr(part, "__dask_graph__") and name in given else part
+        source = given[name] if hasattr(part, "__dask_graph__") else part
         if remark := packed_remark(source, name):
             warn_user(remark)
         _check_part(part, name)
@@ -162,7 +162,7 @@ def _open_parts(given: dict[str, Any], options: ReadOptions) -> OpenedData:
         parts, columns = _parts_of(opened, keys, options.columns, beside)
         for name, part in beside.items():
             if name not in parts:
-                parts[name] = _open_vector(part, name, stack, options)
+                parts[name] = _vector(open_container(part, name, stack, options), name)
     # The name of a Dask array is a hash, which does not identify its data.
     own = parts["X"].name if isinstance(parts["X"], RowArray) else None
     return OpenedData(parts, columns, shown_location(X) if own is None else clean_url(own))
@@ -217,7 +217,9 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
         return MemoryRows(part)
     if is_store(part):
         return open_store(part, name, options)
-    if not is_path(part):
+    is_list = isinstance(part, (list, tuple))
+    is_labels = is_list and name == "y" and any(isinstance(one, str) for one in part)
+    if is_labels or not is_path(part):
         return _as_rows(part, name, options.missing_chunks)
     found = []
     for one in _listed(part):
@@ -376,19 +378,11 @@ def _select_array(group: Group, name: str, names: Sequence[str]) -> RowArray:
     )
 
 
-def _open_vector(part: Any, name: str, stack: ExitStack, options: ReadOptions) -> Any:
-    """Open labels or weights that are not in the container of X."""
-    if isinstance(part, (list, tuple)) and any(isinstance(one, str) for one in part):
-        return _as_rows(part, name, options.missing_chunks)  # labels, and no paths
-    opened = open_container(part, name, stack, options)
+def _vector(opened: Any, name: str) -> Any:
+    """Return the only array with one dimension of what was opened."""
     if isinstance(opened, Files):
         vectors = [_vector(one, name) for one in opened.opened]
         return JoinedRows.of(vectors, opened.names, name)
-    return _vector(opened, name)
-
-
-def _vector(opened: Any, name: str) -> Any:
-    """Return the only array with one dimension of what was opened."""
     if isinstance(opened, ParquetFiles):
         frame = as_frame(opened.table)
         if len(frame.columns) != 1:
