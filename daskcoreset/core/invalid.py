@@ -56,17 +56,12 @@ class InvalidRow:
 
     def error_at(self, where: str) -> InvalidInputError:
         """Return the error, with words for where the row is."""
-        problem = self.problem.format(row=where)
+        problem = self.problem.replace("{row}", where)
         return InvalidInputError(problem, argument=self.argument, remedy=self.remedy)
 
     def at(self, place: str) -> InvalidRow:
         """Return the same, with words for where the row is in place of its number."""
-        return replace(self, problem=plain(self.error_at(f" at {place}").problem), row=None)
-
-
-def plain(text: str) -> str:
-    """Return text that stands for itself in a problem, which is a format."""
-    return text.replace("{", "{{").replace("}", "}}")
+        return replace(self, problem=self.problem.replace("{row}", f" at {place}"), row=None)
 
 
 def refuse(problem: InvalidRow | None) -> None:
@@ -147,7 +142,7 @@ def _is_exact(value: Any) -> bool:
 def inexact_row(name: str, value: Any, row: int | None = None) -> InvalidRow:
     """Return the problem of an integer that float64 does not hold, in an argument or a column."""
     return InvalidRow(
-        f"{plain(name)} is {value}{{row}}, an integer that float64 cannot hold exactly",
+        f"{name} is {value}{{row}}, an integer that float64 cannot hold exactly",
         row,
         name,
         "subtract an offset, such as the smallest value, or leave out what only identifies rows",
@@ -236,7 +231,7 @@ def find_unusable_row(
     if found is None:
         return None
     row, column, value = found[0], found[1], float(found[2])
-    where = "{row}" if name == "y" else f" in {plain(column_shown(column, columns))}{{row}}"
+    where = "{row}" if name == "y" else f" in {column_shown(column, columns)}{{row}}"
     problem = f"{name} is {value}{where}"
     if not np.isfinite(value):
         # The words of scikit-learn, which others look for.

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from daskcoreset.core.block import ReadBlock
-from daskcoreset.core.invalid import InvalidRow, plain
+from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import about_member
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
@@ -119,7 +119,7 @@ class _Member:
         with about_member(self.name):
             value = self.reduction.chunk(rows, broadcast)
         if isinstance(value, InvalidRow) and self.name is not None:
-            return replace(value, problem=f"member {plain(repr(self.name))}: {value.problem}")
+            return replace(value, problem=f"member {self.name!r}: {value.problem}")
         return value
 
     def combine(self, values: Sequence[Any]) -> Any:

@@ -117,8 +117,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
     if not bad.any():
         return codes
     row = int(np.flatnonzero(bad)[0])
-    label = f"y is {labels[row]!r}".replace("{", "{{").replace("}", "}}")
-    problem = label + "{row}, which is no class"
+    problem = f"y is {labels[row]!r}{{row}}, which is no class"
     return InvalidRow(problem, row, "y", "pass labels of the classes only")
 
 
