@@ -166,7 +166,7 @@ def find_bad_weight(weights: FloatArray, name: str = "sample_weight") -> Invalid
 def no_weight_error() -> InvalidInputError:
     """Say that no row has a weight."""
     return InvalidInputError(
-        "sample_weight is zero on every row",
+        "all rows were dropped, or sample_weight is zero on every row",
         argument="sample_weight",
         remedy="give at least one row a positive weight",
     )

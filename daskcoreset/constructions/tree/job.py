@@ -15,7 +15,7 @@ from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, method_for
 from daskcoreset.core.block import ReadBlock
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.invalid import InvalidRow, no_weight_error
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
@@ -186,11 +186,7 @@ class Settings:
         """
         union = concatenate_parts(parts)
         if not union.weights.any():
-            raise InvalidInputError(
-                "no row has a positive weight: all were left out as not finite, or sample_weight "
-                "is zero on every row",
-                remedy="give at least one row a positive weight",
-            )
+            raise no_weight_error()
         rng = stream(self.seed, Stage.TREE_ROOT, position)
         described = self.reducer.describe(union, rng)
         points = with_canonical_labels(self.reducer.finish(union, self.size, rng))

@@ -70,9 +70,13 @@ def _named(method: Any) -> dict[str, Any]:
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
 
 
-def _refuse(differs: bool, problem: str, remedy: str) -> None:
-    if differs:
-        raise InvalidInputError(problem, argument=problem.partition(" ")[0], remedy=remedy)
+def _refuse_other(text: str, before: Any, now: Any, remedy: str) -> None:
+    if now != before:
+        raise InvalidInputError(
+            f"{text.format(now)} instead of {before}, unlike the rows before",
+            argument=text.partition(" ")[0],
+            remedy=remedy,
+        )
 
 
 @dataclass(frozen=True)
@@ -149,35 +153,19 @@ class RowSchema:
         InvalidInputError
             Which says what differs.
         """
-        _refuse(
-            other.n_features != self.n_features,
-            f"X has {other.n_features} features, and the rows before it have {self.n_features}",
-            "pass the same columns",
-        )
         if self.columns and other.columns and [*self.columns] != [*other.columns]:
             raise columns_error(other.columns, self.columns, "the tree")
-        _refuse(
-            (self.metric, other.metric) == ("euclidean", "cosine"),
-            "unit_length is True, and the rows before are not divided by their lengths",
-            "pass rows without unit_length",
-        )
-        forms = "dense", "sparse"
-        _refuse(
-            other.sparse != self.sparse,
-            f"X is {forms[other.sparse]}, and the rows before it are {forms[self.sparse]}",
-            "convert it",
-        )
-        _refuse(
-            np.dtype(other.dtype).itemsize > np.dtype(self.dtype).itemsize,
-            f"X is {other.dtype}, and the rows before it are {self.dtype}, which would lose digits",
-            f"convert it with .astype({self.dtype!r}), or begin with {other.dtype}",
-        )
-        now, before = ("given", "none") if other.has_labels else ("missing", "labels")
-        _refuse(
-            other.has_labels != self.has_labels,
-            f"y is {now}, and the rows before have {before}",
-            "give labels to all rows or to none",
-        )
+        forms, given = ("dense", "sparse"), ("missing", "given")
+        is_unit = self.metric == "cosine"
+        for text, before, now, remedy in (
+            ("X has {} features", self.n_features, other.n_features, "pass the same columns"),
+            ("X is {}", forms[self.sparse], forms[other.sparse], "convert it"),
+            # Narrower rows fit, and rows that will be divided by their lengths.
+            ("X is {}", self.dtype, max(self.dtype, other.dtype), "convert it, or begin with it"),
+            ("unit_length is {}", is_unit, is_unit or other.metric == "cosine", "leave it out"),
+            ("y is {}", given[self.has_labels], given[other.has_labels], "pass y always or never"),
+        ):
+            _refuse_other(text, before, now, remedy)
 
     def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
         """Bring rows that were read to the schema. Return it with the kind of labels filled in.
@@ -193,11 +181,7 @@ class RowSchema:
             kind = labels.dtype.kind
             known = self.labels or kind
             schema = replace(self, labels=known)
-            _refuse(
-                known != kind,
-                f"y holds {_KINDS.get(kind)}, and the labels before are {_KINDS.get(known)}",
-                "convert it",
-            )
+            _refuse_other("y holds {}", _KINDS.get(known), _KINDS.get(kind), "convert it")
         rows: Any = points.points
         # Dask does not always know that blocks are sparse.
         if isinstance(rows, np.ndarray) == self.sparse:

@@ -121,12 +121,12 @@ NAN[150, 1] = np.nan
 @pytest.mark.parametrize(
     ("batch", "match"),
     [
-        (_bad(X=np.ones((200, 4), dtype="f4")), "X has 4 features, and the rows before it have 3"),
-        (_bad(X=np.ones((200, 3))), "X is float64, and the rows before it are float32"),
+        (_bad(X=np.ones((200, 4), dtype="f4")), "X has 4 features instead of 3"),
+        (_bad(X=np.ones((200, 3))), "X is float64 instead of float32"),
         (_bad(X=sp.csr_array(np.ones((200, 3), dtype="f4"))), "X is sparse"),
         (_bad(X=NAN), "X contains NaN in column 1 at row 150"),
-        (_bad(y=None), "y is missing, and the rows before have labels"),
-        (_bad(y=np.arange(200)), "y holds integers, and the labels before are text"),
+        (_bad(y=None), "y is missing instead of given"),
+        (_bad(y=np.arange(200)), "y holds integers instead of text"),
         (_bad(w=np.full(200, -1.0)), "sample_weight is -1.0 at row 0"),
         (_bad(y=np.zeros(3)), "y has"),
     ],

@@ -149,7 +149,7 @@ def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInputError, match=r"shrunk: 5 of the 10 .*'block-5'"):
         view.refresh()
     for width, dtype, message in (
-        (3, "f8", "block-0: X has 3 features, and the rows before it have 2"),
+        (3, "f8", "block-0: X has 3 features instead of 2"),
         (2, "f4", "block-0: X is float32, and the rows before it are float64"),
     ):
         replaced(width, dtype)

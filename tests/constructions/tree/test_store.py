@@ -36,7 +36,7 @@ def test_coreset__is_unbiased_after_changes(tmp_path: Path) -> None:
 def test_coreset__of_rows_that_were_all_left_out(tmp_path: Path) -> None:
     tree = CoresetTree.create(tmp_path / "t", size=5, random_state=0, on_invalid="drop")
     tree.append(np.full((3, 2), np.nan))
-    with pytest.raises(InvalidInputError, match="all were left out as not finite"):
+    with pytest.raises(InvalidInputError, match="all rows were dropped"):
         tree.coreset()
 
 

@@ -27,7 +27,7 @@ def made(**options: Any) -> CoresetStream:
 
 def test_partial_fit__labels_that_come_late_and_narrow_rows() -> None:
     X, y, _ = data()
-    with pytest.raises(InvalidInputError, match="y is given, and the rows before have none"):
+    with pytest.raises(InvalidInputError, match="y is given instead of missing"):
         made().partial_fit(X).partial_fit(X, y)
     wide = made().partial_fit(X.astype(float)).partial_fit(X)  # float32 fits into float64
     assert wide.coreset().points.dtype == np.float64
