@@ -52,16 +52,3 @@ def test_predict__is_a_column_of_the_frame(folder: Path, tmp_path: Path) -> None
         labelled.drop(columns="cluster"), whole, check_categorical=False, check_dtype=False
     )
     assert sorted(labelled["cluster"].unique()) == [0, 1, 2, 3]
-
-
-def test_predict__of_complete_rows_leaves_the_others_empty(folder: Path, tmp_path: Path) -> None:
-    whole = dd.read_parquet(folder)
-    known = whole[FEATURES].notnull().all(axis=1)
-    model = CoresetKMeans(4, random_state=0).fit(whole[FEATURES][known])
-    labels = model.predict(whole[FEATURES][known])
-    whole.assign(cluster=labels).to_parquet(tmp_path / "all")
-
-    everything, labelled = pd.read_parquet(folder), pd.read_parquet(tmp_path / "all")
-    missing = everything[["amount", "age"]].isna().any(axis=1)
-    assert labelled.index.equals(everything.index)
-    assert labelled["cluster"].isna().equals(missing)

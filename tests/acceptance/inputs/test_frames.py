@@ -17,6 +17,7 @@ import pytest
 
 from tests.acceptance.face import build, errors, estimators, open_rows
 from tests.acceptance.tools.models import MODELS, rows, targets
+from tests.pairs import each
 
 # A file has ten rows, and the one of this number has nulls.
 NULL = 25
@@ -145,32 +146,36 @@ def _mapped(table: pd.DataFrame, _folder: Path) -> Any:
 
 
 # X, y and weights made of one frame.
-PARTS: list[Any] = [
-    lambda d: (d[["a", "b"]], d.a > 0, None),
-    lambda d: (d[["a", "b", "c", "k"]], None, d.b.abs()),
-    lambda d: (d.drop(columns="word"), d.word, d.a**2),
-    lambda d: ((d[["b", "c"]] * 2).astype("float32"), d.k, d.k + 1),
-    lambda d: (d[["a"]], (d.b + d.c > 0).astype(int), d.a.clip(0, 1) + 0.5),
-    lambda d: (d[["a", "b", "c", "k"]], "k", d["c"].abs()),
-]
+PARTS: dict[str, Any] = {
+    "labels": lambda d: (d[["a", "b"]], d.a > 0, None),
+    "weights": lambda d: (d[["a", "b", "c", "k"]], None, d.b.abs()),
+    "text": lambda d: (d.drop(columns="word"), d.word, d.a**2),
+    "floats": lambda d: ((d[["b", "c"]] * 2).astype("float32"), d.k, d.k + 1),
+    "one column": lambda d: (d[["a"]], (d.b + d.c > 0).astype(int), d.a.clip(0, 1) + 0.5),
+    "a name": lambda d: (d[["a", "b", "c", "k"]], "k", d["c"].abs()),
+}
 
 
-@pytest.mark.parametrize("made", [_from_pandas, _from_files, _filtered, _mapped])
-def test_build__of_columns_and_expressions_of_one_dask_frame(made: Any, tmp_path: Path) -> None:
+@each(
+    made={"pandas": _from_pandas, "files": _from_files, "filtered": _filtered, "map": _mapped},
+    parts=PARTS,
+)
+def test_build__of_columns_and_expressions_of_one_dask_frame(
+    made: Any, parts: Any, tmp_path: Path
+) -> None:
     table = _columns_of_three()
-    for parts in PARTS:
-        X, y, weights = parts(made(table, tmp_path))
-        coreset = build(X, y, size=200, method="uniform", sample_weight=weights, random_state=0)
-        X, y, weights = parts(table)
-        drawn = coreset.indices
-        if isinstance(y, str):
-            X, y = X.drop(columns=y), X[y]
-        np.testing.assert_array_equal(coreset.points, X.to_numpy()[drawn])
-        assert coreset.points.dtype == np.asarray(X).dtype
-        if y is not None:
-            assert np.asarray(coreset.labels).tolist() == y.to_numpy()[drawn].tolist()
-        total = len(table) if weights is None else weights.sum()
-        assert coreset.provenance["total_weight"] == pytest.approx(total)
+    X, y, weights = parts(made(table, tmp_path))
+    coreset = build(X, y, size=200, method="uniform", sample_weight=weights, random_state=0)
+    X, y, weights = parts(table)
+    drawn = coreset.indices
+    if isinstance(y, str):
+        X, y = X.drop(columns=y), X[y]
+    np.testing.assert_array_equal(coreset.points, X.to_numpy()[drawn])
+    assert coreset.points.dtype == np.asarray(X).dtype
+    if y is not None:
+        assert np.asarray(coreset.labels).tolist() == y.to_numpy()[drawn].tolist()
+    total = len(table) if weights is None else weights.sum()
+    assert coreset.provenance["total_weight"] == pytest.approx(total)
 
 
 def test_estimators__of_columns_and_expressions_of_one_dask_frame(tmp_path: Path) -> None:
