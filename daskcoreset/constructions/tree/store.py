@@ -109,6 +109,15 @@ class CoresetTree(Kept[Manifest]):
     # What versions need that are kept, by the names of the objects that describe them.
     _used: Mapping[str, set[str]] = {}
 
+    def __init__(self, settings: Any, manifest: Manifest | None = None) -> None:
+        if manifest is None:
+            raise InvalidTypeError(
+                "CoresetTree is called with a path",
+                remedy="call CoresetTree.create(path), CoresetTree.open(path) or "
+                "CoresetTree.follow(source, path)",
+            )
+        super().__init__(settings, manifest)
+
     @classmethod
     @about_argument("path")
     def create(
