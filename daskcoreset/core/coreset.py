@@ -138,10 +138,9 @@ def merge_provenance(
     """
     parts: list[dict[str, Any]] = []
     for record, offset in zip(records, offsets, strict=True):
-        if record.get("method") == "merge" and "parts" in record:
-            parts += [{**part, "offset": part["offset"] + offset} for part in record["parts"]]
-        else:
-            parts.append({"offset": offset, "provenance": record})
+        nested = record.get("parts") if record.get("method") == "merge" else None
+        for part in nested or [{"offset": 0, "provenance": record}]:
+            parts += [{**part, "offset": part["offset"] + offset}]
     merged: dict[str, Any] = {"method": "merge", "m": m, "d": d, "parts": parts}
     for key in ("size", "n", "total_weight"):
         values = [record.get(key) for record in records]
@@ -150,17 +149,15 @@ def merge_provenance(
     costs = [record.get("objective") for record in records]
     if costs[0] is not None and all(cost == costs[0] for cost in costs):
         merged["objective"] = costs[0]
-    factors = [frozenset(map(tuple, record.get(CLASS_WEIGHT) or ())) for record in records]
-    metrics = [record.get("metric", "euclidean") for record in records]
-    columns = [record["columns"] for record in records if record.get("columns")]
-    told: list[tuple[str, str, list[Any], str]] = [
-        ("columns", "names of columns", columns, "rename or reorder them"),
-        ("metric", "metrics", metrics, "build all by one"),
-        (CLASS_WEIGHT, "weights of classes", factors, "build all with one class_weight"),
-    ]
-    for key, what, values, remedy in told:
+    alike: dict[str, list[Any]] = {
+        "columns": [record["columns"] for record in records if record.get("columns")],
+        "metric": [record.get("metric", "euclidean") for record in records],
+        CLASS_WEIGHT: [frozenset(map(tuple, one.get(CLASS_WEIGHT) or ())) for one in records],
+    }
+    for key, values in alike.items():
         if len(set(values)) > 1:
-            raise InvalidInputError(f"parts have different {what}: {shown(values)}", remedy=remedy)
+            problem = f"parts have different {key}: {shown(values)}"
+            raise InvalidInputError(problem, argument="others", remedy="build all of them alike")
         if named := [record[key] for record in records if record.get(key)]:
             merged[key] = named[0]
     return merged

@@ -132,7 +132,7 @@ def test_class_weight__counts_once_in_partial_fit_and_merges() -> None:
     assert grown.coreset_.total_weight == pytest.approx(total)
     grown = E.CoresetSVC(**options).partial_fit(first.coreset_).partial_fit(X[700:], y[700:])
     assert grown.coreset_.total_weight == pytest.approx(total)
-    with pytest.raises(face.CoresetError, match="different weights of classes"):
+    with pytest.raises(face.CoresetError, match="different class_weight"):
         first.coreset_.merge(face.build(X, y, size=200, method="svm"))
     with pytest.raises(face.CoresetError, match="pass this class_weight"):
         E.CoresetSVC(size=200).partial_fit(first.coreset_)

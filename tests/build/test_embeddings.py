@@ -170,7 +170,7 @@ def test_fit__takes_coresets_by_its_own_metric_only() -> None:
     with pytest.raises(InvalidInputError, match="for the metric 'euclidean'"):
         CoresetKMeans(3, metric="cosine").fit(plain)
     rows = build(open_rows(ROWS, unit_length=True), size=100, random_state=0)
-    with pytest.raises(InvalidInputError, match="different metrics"):
+    with pytest.raises(InvalidInputError, match="different metric"):
         rows.merge(plain)
     assert rows.merge(rows).metric == "cosine"
     assert Coreset(rows.points, rows.weights, rows.indices).metric == "euclidean"
