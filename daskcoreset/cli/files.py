@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.open import open_all
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.atomic import new_file, new_store
-from daskcoreset.storage.group import HEADER
+from daskcoreset.storage.group import HEADER, check_free
 from daskcoreset.storage.locations import local_path, locate
 
 if TYPE_CHECKING:
@@ -71,30 +71,7 @@ def check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> bool:
         raise typer.BadParameter(
             f"OUT is {out!r}, and would be a Zarr store; pass a name that ends in .zarr."
         )
-    if path.is_dir() and not any(path.iterdir()):
-        return False
-    if path.exists():
-        if not overwrite:
-            raise StoreError(f"{out} exists", remedy="pass --overwrite, or choose another path")
-        if _kind_of(path) != kind:
-            raise StoreError(
-                f"{out} does not hold {kind!r}, so it is never overwritten",
-                remedy="choose another path",
-            )
-        return True
-    parent = next(parent for parent in path.parents if parent.exists())
-    if not (parent.is_dir() and os.access(parent, os.W_OK)):
-        raise StoreError(f"nothing can be written in {parent}", remedy="choose another path")
-    return False
-
-
-def _kind_of(path: Path) -> str | None:
-    try:
-        text = (path / "zarr.json").read_text()
-        kind: str | None = json.loads(text)["attributes"][HEADER]["kind"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return kind
+    return check_free(path, kind, overwrite=overwrite)
 
 
 def write_labels(
@@ -125,11 +102,10 @@ def write_labels(
     if path.suffix == ".zarr":
         import zarr
 
-        def may_replace() -> bool:
-            return check_target(str(path), overwrite=overwrite, kind=_LABELS)
-
+        may_replace = partial(check_free, path, _LABELS, overwrite=overwrite)
         with new_store(path, may_replace) as folder:
-            named: Any = {"attributes": {HEADER: {"kind": _LABELS}}, "dimension_names": ("row",)}
+            header = {"kind": _LABELS, "members": ["c"]}
+            named: Any = {"attributes": {HEADER: header}, "dimension_names": ("row",)}
             # A chunk of zeros, of rows of the first cluster, is no missing chunk.
             named["config"] = {"write_empty_chunks": True}
             zarr.create_array(folder, data=written, **named)

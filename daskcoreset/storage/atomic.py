@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from daskcoreset.errors import StoreError
 from daskcoreset.storage.locations import RefusedError, clear_errors
 
 # The ends of the hidden names of what is being written, and of what it replaces.
@@ -117,6 +118,13 @@ def new_file(path: Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):
                 scratch.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Check, before the work, that a file or folder can be made at a path."""
+    above = next(one for one in (path, *path.parents) if one.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+        raise StoreError(f"nothing can be written in {above}", remedy=_ELSEWHERE)
 
 
 def make_folder(folder: Path) -> None:

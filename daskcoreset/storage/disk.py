@@ -14,6 +14,7 @@ from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.storage.atomic import (
     LEFTOVERS,
+    check_writable,
     make_folder,
     new_file,
     new_store,
@@ -121,12 +122,7 @@ class DiskFolder:
     def check(self, key: str) -> None:
         """Check, before the work of a first version, that it could be written."""
         del key
-        above = next(path for path in (self.path, *self.path.parents) if path.exists())
-        if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
-            what = "cannot be written" if above.is_dir() else "is not a folder"
-            raise StoreError(
-                f"{self.path} cannot be created: {above} {what}", remedy="choose another path"
-            )
+        check_writable(self.path)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

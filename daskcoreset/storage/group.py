@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ from daskcoreset.errors import (
     MissingPathError,
     StoreError,
 )
-from daskcoreset.storage.atomic import new_store, recover, standing, write_files
+from daskcoreset.storage.atomic import check_writable, new_store, recover, standing, write_files
 from daskcoreset.storage.locations import (
     Location,
     clear_errors,
@@ -125,6 +126,16 @@ def write_group(
     ask(store_name(store), "written", write)
 
 
+def check_free(path: Path, kind: str, *, overwrite: bool) -> bool:
+    """Check, before the work, that a group can be written, and return if it replaces one."""
+    from zarr.storage import LocalStore, StorePath
+
+    if _replaced(StorePath(LocalStore(path)), kind, overwrite=overwrite):
+        return True
+    check_writable(path)
+    return False
+
+
 def group_files(contents: GroupContents) -> dict[str, bytes]:
     """Return the files of a Zarr group by their paths in it."""
     import zarr
@@ -189,13 +200,13 @@ def _replaced(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
         ours = False
     if not ours:
         raise StoreError(
-            f"{name} exists, and holds more than a {kind} of daskcoreset, so it is never "
-            "overwritten",
+            f"{name} does not hold {kind!r} alone, so it is never overwritten",
             remedy="choose another path",
         )
     if not overwrite:
         raise StoreError(
-            f"{name} exists", remedy="pass overwrite=True to replace it or choose another path"
+            f"{name} exists",
+            remedy="pass overwrite=True (--overwrite) to replace it, or choose another path",
         )
     return entries
 

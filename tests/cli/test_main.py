@@ -126,7 +126,8 @@ def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out:
     assert facts_of(done.stdout)["rows"] == "20"
     again = run_main("build", npz, out, "--size", 20)
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == f"error: {out} exists; pass --overwrite, or choose another path.\n"
+    assert again.stderr.startswith(f"error: {out} exists; pass overwrite=True (--overwrite)")
+    assert again.stderr.count("\n") == 1
     wrong = run_main("build", npz)
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
 
