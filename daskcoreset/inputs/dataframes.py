@@ -95,16 +95,15 @@ def as_frame(X: Any, columns: Sequence[str] | None = None, beside: Iterable[Any]
     if table is None and not is_frame(X):
         return X
     names = list(X.columns) if table is None else table.column_names
-    keys = [key for key in beside if isinstance(key, str) and stored_name(key, names) in names]
-    chosen = [*(name for name in columns or () if name not in keys), *keys]
+    keys = {key for key in beside if isinstance(key, str) and stored_name(key, names) in names}
+    if columns is None and table is not None:
+        index = index_names(table.schema)
+        columns = [name for name in names if name not in index]
+    chosen = [*(name for name in columns or () if name not in keys), *sorted(keys)]
     if columns is not None:
         stored = list(dict.fromkeys(stored_name(name, names) for name in chosen))
         check_columns([name for name in stored if name not in keys], names)
         X = X[stored] if table is None else from_arrow(table.select(stored))
-    elif table is not None:
-        check_columns(names, names)
-        index = index_names(table.schema) - {*keys}
-        X = from_arrow(table.drop_columns([*index]))
     vectors = vectors_of(X)
     if not vectors:
         return X
