@@ -344,7 +344,8 @@ def _block_sizes(
     """Return the rows of the blocks of all parts. None if they are unknown."""
     X = parts["X"]
     if np.isnan(X.shape[0]):
-        _check_unknown(parts, chunks)
+        if chunks != "auto":
+            raise _unknown("X", f"chunks={chunks}, but X has unknown chunk sizes")
         return None
     n_rows = int(X.shape[0])
     if not n_rows:
@@ -381,7 +382,14 @@ def _automatic_sizes(X: Any, row_bytes: int) -> tuple[int, ...]:
 def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str, Any]:
     """Give Dask arrays the row chunks of all parts, and X one chunk of columns."""
     if sizes is None:
-        X = parts["X"]
+        X, n_blocks = parts["X"], parts["X"].numblocks[0]
+        for name, array in parts.items():
+            if isinstance(array, RowArray) or array.numblocks[0] != n_blocks:
+                raise _unknown(
+                    "X",
+                    f"X has {counted(n_blocks, 'block')} of unknown chunk sizes, which cannot be "
+                    f"paired with the rows of {name}",
+                )
         # Not one more layer where the columns are one chunk already.
         return parts if X.numblocks[1] == 1 else {**parts, "X": X.rechunk({1: -1}, method="tasks")}
     aligned = {}
@@ -395,20 +403,6 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
         aligned[name] = array.rechunk(chunks, method="tasks")
     return aligned
-
-
-def _check_unknown(parts: dict[str, Any], chunks: int | Literal["auto"]) -> None:
-    """Check that nothing needs the number of rows in each block of X."""
-    if chunks != "auto":
-        raise _unknown("X", f"chunks={chunks}, but X has unknown chunk sizes")
-    n_blocks = parts["X"].numblocks[0]
-    for name, array in parts.items():
-        if isinstance(array, RowArray) or array.numblocks[0] != n_blocks:
-            raise _unknown(
-                "X",
-                f"X has {counted(n_blocks, 'block')} of unknown chunk sizes, which cannot be "
-                f"paired with the rows of {name}",
-            )
 
 
 def _unknown(name: str, problem: str) -> InvalidInputError:
