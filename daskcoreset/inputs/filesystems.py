@@ -5,26 +5,24 @@ from __future__ import annotations
 import glob
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, StoreError
-from daskcoreset.storage import locations
 from daskcoreset.storage.locations import (
     AT_A_SERVER,
     clean_url,
+    clear_errors,
     filesystem,
     is_denied,
     is_remote,
 )
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,7 @@ class Place:
     url: str = field(default="", repr=False)
 
     @classmethod
-    def of(
-        cls, location: Any, options: Mapping[str, Any] | None = None, argument: str = "X"
-    ) -> Place:
+    def of(cls, location: Any, options: Any = None, argument: str = "X") -> Place:
         """Return the place of a path or URL, passed as an argument."""
         files, path = filesystem(argument, location, options)
         return cls(path, files, location if is_remote(location) else "")
@@ -180,12 +176,12 @@ def opening(name: str, url: str, kind: str) -> AbstractContextManager[None]:
     """Name the argument `name` in errors of its path or URL, which is opened as some kind."""
     done = f"opened as {kind}: {clean_url(url)!r}"
     remedy = AT_A_SERVER if is_remote(url) else _OTHERWISE
-    return locations.clear_errors(name, done, remedy, kind=InvalidInputError, argument=name)
+    return clear_errors(name, done, remedy, kind=InvalidInputError, argument=name)
 
 
 def reading(what: str) -> AbstractContextManager[None]:
     """Name what is read, and where this process runs, in errors of tasks."""
-    return locations.clear_errors(what, f"read on {here()}", _RESTORE)
+    return clear_errors(what, f"read on {here()}", _RESTORE)
 
 
 def is_fill(values: AnyArray, fill: Any) -> AnyArray:

@@ -27,6 +27,7 @@ from tests.acceptance.face import (
 )
 from tests.acceptance.tools.object_stores import ObjectServer
 from tests.acceptance.tools.servers import FileServer
+from tests.pairs import each
 
 ROWS, CHUNK = 400, 100
 
@@ -279,19 +280,19 @@ def damage(file: Path, how: str) -> None:
     file.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("how", ["cut", "empty", "flipped"])
-@pytest.mark.parametrize(
-    ("options", "file"),
-    [
-        ({"chunks": (25, 3)}, "c/5/0"),
-        ({"chunks": (25, 2)}, "c/5/1"),
-        ({"chunks": (25, 3), "shards": (50, 3)}, "c/2/0"),
-        ({"chunks": (25, 3), "zarr_format": 2}, "5.0"),
-    ],
+@each(
+    how=["cut", "empty", "flipped"],
+    stored={
+        "chunks": ({"chunks": (25, 3)}, "c/5/0"),
+        "columns": ({"chunks": (25, 2)}, "c/5/1"),
+        "shards": ({"chunks": (25, 3), "shards": (50, 3)}, "c/2/0"),
+        "format 2": ({"chunks": (25, 3), "zarr_format": 2}, "5.0"),
+    },
 )
 def test_damage__names_store_and_chunk(
-    how: str, options: dict[str, Any], file: str, tmp_path: Path
+    how: str, stored: tuple[dict[str, Any], str], tmp_path: Path
 ) -> None:
+    options, file = stored
     store_of(tmp_path / "a.zarr", **options)
     damage(tmp_path / "a.zarr" / file, how)
     with pytest.raises(errors.StoreError, match=f"chunk '{file}' of .* cannot be read") as caught:
