@@ -137,16 +137,11 @@ def find_bad_label(block: Block) -> InvalidRow | None:
         return InvalidRow(
             "y is missing", argument="y", remedy="pass the labels of the rows, one for each"
         )
-    unusable = find_unusable_label(block.labels, block.rows)
-    if unusable is not None:
-        return unusable
-    if len(block.coded[1]) > MAX_CLASSES:
-        return InvalidRow(
-            f"y holds more than {MAX_CLASSES} different labels",
-            argument="y",
-            remedy="pass classes, not numbers",
-        )
-    return None
+    invalid = find_unusable_label(block.labels, block.rows)
+    if invalid is None and len(block.coded[1]) > MAX_CLASSES:
+        problem = f"y holds more than {MAX_CLASSES} different labels"
+        return InvalidRow(problem, argument="y", remedy="pass classes, not numbers")
+    return invalid
 
 
 def find_bad_target(block: Block) -> InvalidRow | None:

@@ -81,7 +81,9 @@ def thaw(value: Any) -> Any:
     >>> thaw(freeze({"columns": ["a", "b"]}))
     {'columns': ['a', 'b']}
     """
-    return json.loads(json.dumps(value, default=_plain))
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    return list(map(thaw, value)) if isinstance(value, tuple) else value
 
 
 def _check_provenance(record: Mapping[str, Any], m: int, d: int) -> None:
@@ -230,10 +232,7 @@ class Coreset(WeightedPoints):
         object.__setattr__(self, "provenance", frozen)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, because a pickled array forgets that it was read-only.
-        arguments = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {"provenance": thaw(self.provenance), "coordinates": dict(self.coordinates)}
-        return type(self), tuple((arguments | plain).values())
+        return type(self), tuple(thaw(getattr(self, each.name)) for each in fields(self))
 
     __array__ = no_array("a Coreset")
 

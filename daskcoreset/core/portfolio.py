@@ -139,10 +139,8 @@ class Portfolio(Mapping[str, Coreset]):
         object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {"members": dict(self.members), "provenance": thaw(self.provenance)}
         # Through the constructor, which makes mappings read-only again.
-        return type(self), tuple((arguments | plain).values())
+        return type(self), tuple(thaw(getattr(self, each.name)) for each in fields(self))
 
     def __getitem__(self, name: str) -> Coreset:
         """Return a member.
