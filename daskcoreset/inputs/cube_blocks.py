@@ -120,10 +120,7 @@ def cut(
     if lazy:
         pairs = itertools.chain.from_iterable((one.data, one.dims) for one in lazy)
         found, _ = da.core.unify_chunks(*pairs, warn=False)
-        merged = max(
-            math.prod(len(n) for dim, n in one.chunksizes.items() if dim not in shape)
-            for one in lazy
-        )
+        merged = math.prod(len(found[dim]) for dim in found.keys() - shape.keys())
         return {dim: found.get(dim, (length,)) for dim, length in shape.items()}, merged
     nbytes = sum(one.nbytes for one in variables)
     if _in_memory(variables) and nbytes <= memory:
@@ -136,7 +133,7 @@ def cut(
         tuple(shape.values()),
         limit=max(target, row_bytes * math.prod(together)),  # or a stored chunk would be cut
         dtype=f"V{row_bytes}",
-        previous_chunks=together,
+        previous_chunks=together if any(stored) else None,
     )
     return dict(zip(shape, lengths, strict=True)), 1
 
