@@ -200,7 +200,7 @@ def _replaced(place: StorePath, kind: str, *, overwrite: bool) -> set[str]:
         ours = False
     if not ours:
         raise StoreError(
-            f"{name} does not hold {kind!r} alone, so it is never overwritten",
+            f"{name} exists and does not hold {kind!r} alone, so it is never overwritten",
             remedy="choose another path",
         )
     if not overwrite:
