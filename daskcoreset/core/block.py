@@ -30,7 +30,7 @@ from daskcoreset.core.labels import (
 from daskcoreset.core.linalg import rows_at, unit_rows
 from daskcoreset.core.points import joined, joined_points
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import a_type, is_real, without_mask
+from daskcoreset.core.validation import a_type, without_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,8 +277,6 @@ class ReadBlock:
         return self.block
 
 
-_FLOAT64 = np.dtype(np.float64)
-
 # Columns that messages know by name.
 _MAX_NAMED = 100
 
@@ -356,18 +354,14 @@ def validate_block(
         Problems are returned, not raised: blocks finish in any order, and the first bad
         row of the whole data set is known only at the root.
     """
-    X, y, sample_weight = parts["X"], parts.get("y"), parts.get("sample_weight")
+    y, sample_weight = parts.get("y"), parts.get("sample_weight")
     problem = _find_misfit(parts, schema, index, size)
     if problem is not None:
         return ReadBlock(size or 0, None, problem)
-    points, labels, lengths = (
-        _as_points(X, schema.dtype),
-        None if y is None else np.asarray(y),
-        None,
-    )
-    n_rows = points.shape[0]
-    is_weighted = sample_weight is not None
-    weights = _plain(sample_weight, np.dtype(np.float64)) if is_weighted else np.ones(n_rows)
+    points, lengths = _as_points(parts["X"], schema.dtype), None
+    n_rows = int(points.shape[0])
+    labels = None if y is None else np.asarray(y)
+    weights = np.ones(n_rows) if sample_weight is None else _plain(sample_weight, np.float64)
     if schema.metric == "cosine":
         points, lengths = unit_rows(points)
     block = Block(points, weights, labels)
@@ -437,7 +431,7 @@ def _has_declared_dtype(name: str, part: Any, schema: BlockSchema) -> bool:
     dtype = part.dtype
     if not isinstance(dtype, np.dtype):  # of pandas
         dtype = np.asarray(part).dtype
-    number = is_real(dtype)
+    number = dtype.kind in "biuf"
     if name == "y":
         return schema.text_labels in (None, not number)
     return number and (name != "X" or promoted_dtype(dtype).itemsize <= schema.dtype.itemsize)
@@ -455,7 +449,7 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
     return _plain(X, dtype)
 
 
-def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
+def _plain(array: Any, dtype: Any) -> AnyArray:
     """Return numbers in plain memory. Masked ones become NaN, which is found and reported."""
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
     return np.require(np.asarray(without_mask(array)), dtype, ["C", "A"])

@@ -33,8 +33,8 @@ def without_mask(array: Any) -> Any:
         return array
     plain: Any = array
     if np.ma.is_masked(array) and array.dtype.kind in "biufO":
-        is_real = array.dtype.kind != "O"
-        plain = plain.astype(np.result_type(array.dtype, np.float16)) if is_real else plain
+        if array.dtype.kind != "O":
+            plain = plain.astype(np.result_type(array.dtype, np.float16))
         plain = plain.filled(np.nan)
     return np.asarray(plain)
 
@@ -175,17 +175,6 @@ def is_int(value: Any) -> TypeGuard[int]:
     (True, False, False)
     """
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.timedelta64))
-
-
-def is_real(dtype: Any) -> bool:
-    """Whether a dtype of NumPy is of real numbers or flags.
-
-    Examples
-    --------
-    >>> is_real(np.dtype("f2")), is_real(np.dtype("U3"))
-    (True, False)
-    """
-    return bool(dtype.kind in "biuf")
 
 
 def is_number(value: Any) -> bool:
