@@ -50,6 +50,9 @@ KINDS: dict[str, Callable[[Path], Any]] = {
     "large lists": lambda path: write(path, table(VECTORS.tolist(), pa.large_list(pa.float64()))),
     "without a schema": lambda path: write(path, table(), store_schema=False),
     "table": lambda _: table(),
+    "table of tensors": lambda _: pa.table(
+        {"size": np.arange(60.0), "emb": pa.FixedShapeTensorArray.from_numpy_ndarray(VECTORS)}
+    ),
     "table of lists": lambda _: table(VECTORS.tolist()),
     "polars": lambda _: pl.DataFrame({"size": np.arange(60.0), "emb": VECTORS}),
     "polars lists": lambda _: pl.DataFrame({"size": np.arange(60.0), "emb": VECTORS.tolist()}),
