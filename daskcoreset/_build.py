@@ -20,7 +20,7 @@ from daskcoreset.constructions.tree.job import Settings, TreeJob
 from daskcoreset.constructions.tree.reducer import Reducer, method_for
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_member, warn_user
-from daskcoreset.core.portfolio import Portfolio, check_member_name
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import as_int, check_flag, check_type, is_choice, is_number, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -449,7 +449,9 @@ def members_of(methods: Any) -> dict[str, Any]:
             remedy='pass at least one method, such as ["uniform"]',
         )
     if isinstance(methods, Mapping):
-        members = {check_member_name(name): one for name, one in methods.items()}
+        for name in methods:
+            check_type("the name of a member", name, str, "pass text")
+        members = dict(methods)
     else:
         members = {}
         for one in methods:

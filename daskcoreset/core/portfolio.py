@@ -104,7 +104,7 @@ class Portfolio(Mapping[str, Coreset]):
     Raises
     ------
     InvalidInputError
-        If `members` is empty, a name is empty, or features differ.
+        If `members` is empty, or features differ.
     InvalidTypeError
         If a name is not text, a member is not a coreset, or another argument has a wrong type.
 
@@ -127,7 +127,8 @@ class Portfolio(Mapping[str, Coreset]):
         if not self.members:
             raise InvalidInputError("members is empty", remedy="pass at least one coreset")
         for name, member in self.members.items():
-            check_type(f"member {check_member_name(name)!r}", member, Coreset, "pass a Coreset")
+            check_type("the name of a member", name, str, "pass text")
+            check_type(f"member {name!r}", member, Coreset, "pass a Coreset")
         check_type("moments", self.moments, (DataSummary, NoneType), "pass a DataSummary or None")
         widths = {member.n_features for member in self.members.values()}
         widths |= set() if self.moments is None else {len(self.moments.mean)}
@@ -275,19 +276,3 @@ class Portfolio(Mapping[str, Coreset]):
         from daskcoreset.storage.coresets import load_portfolio
 
         return load_portfolio(store, storage_options)
-
-
-def check_member_name(name: Any) -> str:
-    """Check the name of a member.
-
-    Examples
-    --------
-    >>> check_member_name("svm")
-    'svm'
-    """
-    check_type("the name of a member", name, str, "pass text as names")
-    if not name:
-        raise InvalidInputError(
-            "a member has an empty name", remedy="pass text of at least one character"
-        )
-    return str(name)
