@@ -7,6 +7,7 @@ describes the version.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
@@ -58,7 +59,8 @@ class Manifest:
     nodes : dict of str to str
         Names of the objects that hold nodes, by the names of the nodes.
     pages : dict of tuple to str
-        Names of the objects that hold pages, by what they list.
+        Names of the objects that hold pages, by what they list. One holds the schema and the
+        source, as text.
     n_added : int
         Leaves that were ever appended.
     schema : RowSchema or None
@@ -72,7 +74,7 @@ class Manifest:
     main: str = ""
     leaves: LeafTable = field(default_factory=LeafTable)
     nodes: Mapping[str, str] = field(default_factory=dict)
-    pages: Mapping[Sequence[_Entry], str] = field(default_factory=dict)
+    pages: Mapping[Any, str] = field(default_factory=dict)
     n_added: int = 0
     schema: RowSchema | None = None
     source: SourceRecord | None = None
@@ -141,8 +143,10 @@ class Manifest:
     @classmethod
     def _read(cls, place: Place, root: Root, main: str) -> Manifest:
         [values] = place.read_pages([main])
-        pages: dict[Sequence[_Entry], str] = {}
         with refuse_inconsistent(f"{place.where(main)}: not consistent"):
+            [text] = place.read_pages([values["facts"]])
+            pages: dict[Any, str] = {text: values["facts"]}
+            facts = json.loads(text)
             entries = [*map(tuple, values["leaves"])]
             while names := [entry[1] for entry in entries if len(entry) == 2]:  # a level at a time
                 found = [tuple(map(tuple, page)) for page in place.read_pages(names)]
@@ -152,7 +156,7 @@ class Manifest:
             leaves = LeafTable(Leaf(*entry[1:-1]) for entry in entries)
             versions = [version for entry in entries for version in (entry[0], entry[-1])]
             parts = zip(leaves.shape or (), versions[1:], strict=True)
-            source = values["source"]
+            source = facts["source"]
             return cls(
                 place,
                 root,
@@ -161,7 +165,7 @@ class Manifest:
                 {part.name: _object_of(root, part, version) for part, version in parts},
                 pages,
                 values["n_added"],
-                RowSchema.from_json(values["schema"]),
+                RowSchema.from_json(facts["schema"]),
                 None if source is None else SourceRecord(**source),
             )
 
@@ -246,7 +250,7 @@ class Manifest:
             nodes[name]: persistence.state_files(_NODE, {"name": nodes[name]}, [points])
             for name, points in new.items()
         }
-        pages: dict[Sequence[_Entry], str] = {}
+        pages: dict[Any, str] = {}
 
         def write(values: Any) -> str:
             files = page_files(values)
@@ -254,13 +258,15 @@ class Manifest:
             objects[name] = files
             return name
 
+        def kept(values: Any) -> str:
+            pages[values] = self.pages.get(values) or write(values)
+            return pages[values]
+
         def paged(entries: Sequence[_Entry]) -> _Entry:
             if len(entries) == 1:
                 return entries[0]
             # The page stays as it is where only the node that joins it to others is another one.
-            page = ((0, *entries[0][1:]), *entries[1:])
-            pages[page] = self.pages.get(page) or write(page)
-            return entries[0][0], pages[page]
+            return entries[0][0], kept(((0, *entries[0][1:]), *entries[1:]))
 
         versions = [0, *(version_of(name) for name in nodes.values())]
         leaves = zip(versions[::2], map(_OF_LEAF, changed.leaves), versions[1::2], strict=False)
@@ -268,13 +274,11 @@ class Manifest:
         for slices in groups(changed.leaves.levels):
             if len(slices) > 1:
                 entries = [paged(entries[members]) for members in slices]
-        main = {
-            "leaves": entries,
-            "n_added": changed.n_added,
-            "schema": None if changed.schema is None else changed.schema.to_json(),
-            "source": None if changed.source is None else asdict(changed.source),
-        }
-        return replace(changed, main=write(main), nodes=nodes, pages=pages), objects
+        schema = None if changed.schema is None else changed.schema.to_json()
+        source = None if changed.source is None else asdict(changed.source)
+        facts = kept(json.dumps({"schema": schema, "source": source}))
+        main = write({"leaves": entries, "n_added": changed.n_added, "facts": facts})
+        return replace(changed, main=main, nodes=nodes, pages=pages), objects
 
 
 def _object_of(root: Root, part: Part, version: int) -> str:
