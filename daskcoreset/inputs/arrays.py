@@ -63,11 +63,6 @@ class RowArray(ABC):
         return self.shape[0]
 
     @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
     def row_bytes(self) -> int:
         """Bytes of a dense row."""
         return max(1, self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64)))

@@ -56,7 +56,7 @@ class FrameRows(RowArray):
     @property
     def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
         """Names of the features."""
-        return tuple(map(str, self.frame.columns)) if self.ndim == 2 else None
+        return tuple(map(str, self.frame.columns)) if self.frame.ndim == 2 else None
 
     def __getitem__(self, rows: slice) -> AnyArray:
         return to_numpy(self.frame.iloc[rows], self.dtype, self.first_row + rows.start)
