@@ -5,25 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core.jit_numba import jit
-from daskcoreset.core.loops_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-# Draws of a range up to which its rows stay as they are: to cut one draw and a little more changed
-# no error, and is a tenth of the time.
-_ONE_DRAW = 1.3
+# Draws of a range up to which its rows stay as they are: to cut less lowers no error.
+_DRAWS = 0.6
 
 # Rows of a range whose spread is looked at, at most. Of fewer it is all of them.
-_SAMPLE = 128
-
-# Draws of a range up to which it is cut between draws. With more, a cut at the mean is as good.
-_FEW_DRAWS = 64.0
+_SAMPLE = 32
 
 # Variance up to which rows are equal: squares of it vanish.
 _LEAST_SPREAD = 1e-280
 
 
 @jit
-def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without calls
+def bisect(  # noqa: C901, PLR0912, PLR0917 - a step a loop, without calls
     points: AnyArray,
     mass: FloatArray,
     order: IndexArray,
@@ -54,13 +49,13 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
         Room for a center and an axis.
     """
     d = points.shape[1]
-    top, placed, last = 0, 0.0, order[start]
+    top, last = 0, order[start]
     while top >= 0:
         stop, total, first = stops[top], totals[top], order[start]
         # The column of the largest variance.
         step, weight = 1 + (stop - start) // _SAMPLE, 0.0
         widest, most = -1, _LEAST_SPREAD
-        while total > _ONE_DRAW:
+        while total > _DRAWS:
             weight = 0.0
             for j in range(d):
                 mean[j] = axis[j] = 0.0
@@ -81,9 +76,8 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
             if widest >= 0 or step == 1:
                 break
             step = 1
-        if widest < 0:  # one draw, or equal rows
+        if widest < 0:  # few draws, or equal rows
             start, last = stop, first
-            placed += total
             top -= 1
             continue
         # The covariances of all columns with this one, as shares of its variance: none is above it.
@@ -104,34 +98,12 @@ def bisect(  # noqa: C901, PLR0912, PLR0915, PLR0917 - a step a loop, without ca
             for j in range(d):
                 product += (points[row, j] - mean[j]) * axis[j]
             value[i] = sign * product
-        # Rows are parted at a pivot, first at the mean, until the cut is found.
-        target, with_equal = -1.0, False
-        low, high, before, pivot = start, stop, 0.0, 0.0
-        while True:
-            cut, left = low, before
-            for i in range(low, high):
-                v, row = value[i], order[i]
-                value[i], order[i] = value[cut], order[cut]
-                value[cut], order[cut] = v, row
-                is_near = (v < pivot) | (with_equal & (v == pivot))
-                left += mass[row] * is_near
-                cut += is_near
-            if target < 0.0:  # the cut is there, or at the nearest whole draw
-                target = int(placed + left + 0.5) - placed
-                if total > _FEW_DRAWS or not WHOLE_UNIT < target < total - WHOLE_UNIT:
-                    break
-            if left > target and with_equal:
-                # Equal rows stay together, on the side that is nearer to a whole draw.
-                if cut == stop or (low > start and target - before < left - target):
-                    cut, left = low, before
-                break
-            if left > target:
-                high = cut
-            else:
-                low, before = cut, left
-            with_equal = left <= target and not with_equal
-            if not with_equal:
-                pivot = value[low + (5 * (high - low) >> 3)]
+        cut, left = start, 0.0
+        for i in range(start, stop):
+            row, is_near = order[i], value[i] < 0.0
+            order[i], order[cut] = order[cut], row
+            left += mass[row] * is_near
+            cut += is_near
         if not start < cut < stop:  # nothing but rounding
             cut, left = start + 1, mass[order[start]]
         stops[top], totals[top] = stop, total - left
