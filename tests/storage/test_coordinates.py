@@ -47,7 +47,16 @@ def test_coordinates__survive_pickles_and_stores(tmp_path: Path) -> None:
 
 def test_coordinates__of_any_name_and_byte_order_are_stored(tmp_path: Path) -> None:
     names = ["Länge", "lat (deg)", "a/b", "..", "2nd", "", "x" * 40, "\udc80"]
-    dtypes = [">f4", ">i8", ">M8[ns]", ">m8[s]", ">U3", ">c8", np.longdouble, np.clongdouble]
+    dtypes: list[Any] = [
+        ">f4",
+        ">i8",
+        ">M8[ns]",
+        ">m8[s]",
+        ">U3",
+        ">c8",
+        np.longdouble,
+        np.clongdouble,
+    ]
     found = {
         name: np.array([1, 2]).astype(dtype) for name, dtype in zip(names, dtypes, strict=True)
     }

@@ -308,7 +308,7 @@ def test_write_group__keeps_the_old_group_if_the_disk_is_full(tmp_path: Path, ow
 
         name = "second"
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(*owner, step)
+            patch.setattr(owner[0], owner[1], step)
             try:
                 write(tmp_path / "s", name, overwrite=True)
             except StoreError:
