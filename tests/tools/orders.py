@@ -8,7 +8,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
 def bisection_order(points: AnyArray, mass: FloatArray) -> IndexArray:
-    """Bisect rows that are not certain down to 0.6 draws."""
+    """Bisect rows that are not certain down to 0.9 draws."""
     order = [*np.flatnonzero(mass >= 1.0)]
     others = np.flatnonzero(mass < 1.0)
     _place(points, mass, others, points[others[0]], order)
@@ -21,7 +21,7 @@ def _place(
     """Append rows to the order. Return the row that was placed last."""
     sample = rows[:: 1 + len(rows) // 32]
     axis, mean = _axis(points[sample], mass[sample])
-    if mass[rows].sum() <= 0.6 or not axis.any():
+    if mass[rows].sum() <= 0.9 or not axis.any():
         order += rows.tolist()
         placed_last: FloatArray = points[rows[0]]
         return placed_last
