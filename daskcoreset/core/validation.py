@@ -135,7 +135,7 @@ def n_dims(name: str, value: Any) -> int:
     """Return the dimensions of an array-like, which lists of different lengths have not."""
     try:
         return int(np.ndim(value))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidTypeError(
             f"{name} is {shown(value)}, which is no array ({error})",
             argument=name,

@@ -87,7 +87,7 @@ def test_follow__reads_what_is_new_by_the_metric(tmp_path: Path) -> None:
         assert views[0].last_refresh is not None
         assert views[0].last_refresh.added == (f"{day}.npy",)
     assert_same(views[0].coreset(), views[1].coreset())
-    with pytest.raises(InvalidInputError, match=r"unit_length is False, and .* with True"):
+    with pytest.raises(InvalidInputError, match=r"unit_length is False, but .* with True"):
         CoresetTree.follow(f"{folders[0]}/*.npy", tmp_path / "rows-view", **OPTIONS)
 
 
