@@ -21,7 +21,7 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import a_type, check_type, is_int, shown, unused_name
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingPathError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -518,7 +518,16 @@ class Coreset(WeightedPoints):
             )
         from daskcoreset.inputs.take import take_rows
 
-        return take_rows(source, np.atleast_1d(numbers))
+        try:
+            return take_rows(source, np.atleast_1d(numbers))
+        except MissingPathError as error:
+            if X is not None:
+                raise
+            raise InvalidInputError(
+                f"the name of the data in the provenance cannot be opened ({error})",
+                argument="X",
+                remedy="pass the data as X",
+            ) from None
 
     @about_argument("store")
     def to_zarr(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.errors import InvalidInputError, StoreError
+from daskcoreset.errors import InvalidInputError, MissingPathError, StoreError
 from daskcoreset.storage.locations import (
     AT_A_SERVER,
     clean_url,
@@ -176,7 +176,10 @@ def opening(name: str, url: str, kind: str) -> AbstractContextManager[None]:
     """Name the argument `name` in errors of its path or URL, which is opened as some kind."""
     done = f"opened as {kind}: {clean_url(url)!r}"
     remedy = AT_A_SERVER if is_remote(url) else _OTHERWISE
-    return clear_errors(name, done, remedy, kind=InvalidInputError, argument=name)
+    # Of a file that is there, formats may say that they find nothing.
+    is_there = os.path.exists(url)  # noqa: PTH110 - also of names that are too long
+    missing = InvalidInputError if is_there else MissingPathError
+    return clear_errors(name, done, remedy, kind=InvalidInputError, missing=missing, argument=name)
 
 
 def reading(what: str) -> AbstractContextManager[None]:
@@ -218,9 +221,11 @@ def check_seen(name: str, opened: tuple[Any, ...], found: tuple[Any, ...]) -> No
     """
     (before, *form), (now, *other) = opened, found
     if (before[1:], form) != (now[1:], other) or now[:1] < before[:1]:
+        what = f"its shape is {now} instead of {before}"
+        if now == before:
+            what = "its dtype, or the way it is stored, is another"
         raise StoreError(
-            f"{name} on {here()} differs from the array that was opened: its shape is {now} "
-            f"instead of {before}, or its dtype, or the way it is stored, is another",
+            f"{name} on {here()} differs from the array that was opened: {what}",
             remedy="let every worker see the same store, and open it again if it was rewritten",
         )
 

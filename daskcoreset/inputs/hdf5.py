@@ -6,12 +6,14 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray, MissingChunks
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import Group, RowArray
 from daskcoreset.inputs.filesystems import Place, check_seen, is_fill, not_stored, reading
 from daskcoreset.inputs.options import ReadOptions
@@ -92,6 +94,13 @@ class Hdf5Rows(RowArray):
     def __init__(
         self, dataset: Any, missing_chunks: MissingChunks, place: Place | None = None
     ) -> None:
+        if place is None and not (dataset and Path(os.fsdecode(dataset.file.filename)).is_file()):
+            raise InvalidInputError(
+                "X is an HDF5 data set of a file that is closed or in memory, which tasks cannot "
+                "open",
+                argument="X",
+                remedy="pass the path of a file, or the array, dataset[:]",
+            )
         self.place = place or Place.of(os.fsdecode(dataset.file.filename))
         self.shape, self.dtype = tuple(dataset.shape or ()), dataset.dtype
         self.key, self.fills = str(dataset.name), missing_chunks == "fill"

@@ -429,7 +429,7 @@ def _as_rows(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if library == "zarr" and hasattr(part, "store_path"):
         return opened_zarr(part, missing_chunks)
     if library == "h5py":
-        return (Hdf5Rows if hasattr(part, "shape") else Hdf5Group)(part, missing_chunks)
+        return (Hdf5Rows if hasattr(type(part), "shape") else Hdf5Group)(part, missing_chunks)
     part = open_table(part)
     if isinstance(part, (RowArray, Group, ParquetFiles, Files)) or is_frame(part):
         return part

@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
+from uuid import uuid4
 
 import numpy as np
 
@@ -38,8 +39,8 @@ from daskcoreset.storage.locations import store_name, zarr_store
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
 
-# Arrays that this process has seen as they were opened: their names, and forms.
-_seen: set[tuple[str, tuple[Any, ...]]] = set()
+# Openings of arrays, by their tokens, that this process has compared with what is stored.
+_seen: set[str] = set()
 
 
 # --- stores ------------------------------------------------------------------------------
@@ -131,6 +132,7 @@ class CheckedPipeline:
     ) -> None:
         self.decoder, self.place, self.metadata = decoder, place, metadata
         self.may_fill = missing_chunks == "fill" and metadata.fill_value is not None
+        self.opening = uuid4().hex  # a store that is rewritten after it is another one
         self.name = store_name(place)
 
     @cached_property
@@ -141,7 +143,7 @@ class CheckedPipeline:
     async def read(self, batch: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> None:
         """Decode chunks, and check those of which nothing was read but the fill value."""
         batch = list(batch)
-        if (self.name, self.form) not in _seen:
+        if self.opening not in _seen:
             await self._is_there()
         try:
             await self.decoder.read(batch, out, drop_axes)
@@ -169,7 +171,7 @@ class CheckedPipeline:
         except Exception:  # noqa: BLE001 - every kind of store has errors of its own
             return False  # or a group has its metadata
         check_seen(self.name, self.form, _form(found.metadata))
-        _seen.add((self.name, self.form))
+        _seen.add(self.opening)
         return True
 
     def _key(self, chunk: Any) -> str:

@@ -313,6 +313,7 @@ def clear_errors(
     of: type[Exception] = Exception,
     *,
     kind: type[CoresetError] = StoreError,
+    missing: type[CoresetError] = MissingPathError,
     argument: str | None = None,
 ) -> Iterator[None]:
     """Turn an error of a disk, a server or a format into one that names the place.
@@ -325,8 +326,8 @@ def clear_errors(
         By default it is one for disks, or for servers if `name` is a URL.
     of : type
         The errors that are meant.
-    kind : type
-        The error that is raised. It is another one if a file or a package is missing.
+    kind, missing : type
+        The error that is raised, and that for a file that is missing.
     argument : str, optional
     """
     try:
@@ -336,8 +337,8 @@ def clear_errors(
     except of as error:
         if isinstance(error, ImportError):
             kind, remedy = MissingDependencyError, "install the package that it needs"
-        elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            kind = MissingPathError
+        elif isinstance(error, FileNotFoundError):
+            kind = missing
         elif is_denied(error) and kind is StoreError:
             kind = RefusedError
         remedy = remedy or (AT_A_SERVER if is_remote(name) else _ON_A_DISK)

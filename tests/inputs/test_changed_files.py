@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zarr
 from dask import delayed
 
 from tests.acceptance.face import build, errors, plan
@@ -23,6 +25,20 @@ def test_npy__that_grew(tmp_path: Path) -> None:
     path.unlink()
     np.save(path, np.ones((150, 2)))
     assert lazy.compute().weights.sum() == pytest.approx(100)
+
+
+@pytest.mark.parametrize("change", ["dtype", "rows"])
+def test_zarr__that_was_rewritten_between_plan_and_build(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "X.zarr"
+    rows = np.arange(200.0).reshape(100, 2)
+    zarr.create_array(str(path), data=rows, chunks=(50, 2))
+    build(path, size=10, random_state=0)  # this process knows the store
+    lazy = plan(path, size=10, random_state=0)
+    shutil.rmtree(path)
+    other = rows.astype("i8") if change == "dtype" else rows[:50]
+    zarr.create_array(str(path), data=other, chunks=(50, 2))
+    with pytest.raises(errors.StoreError, match="differs from the array that was opened"):
+        lazy.compute()
 
 
 @pytest.mark.parametrize("block", [[[1.0, 2.0]] * 10, None, np.float64(1.0)])
@@ -54,6 +70,22 @@ def test_build__file_that_a_worker_cannot_see(paths: Any, tmp_path: Path) -> Non
     )
     with pytest.raises(errors.StoreError, match=seen):
         lazy.compute()
+
+
+def test_build__hdf5_that_tasks_cannot_open(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "X.h5", "w", driver="core", backing_store=False) as file:
+        dataset = file.create_dataset("X", data=np.ones((100, 2)))
+        with pytest.raises(errors.InvalidInputError, match="closed or in memory"):
+            build(dataset, size=10)
+    with pytest.raises(errors.InvalidInputError, match="closed or in memory"):
+        build(dataset, size=10)
+
+
+def test_build__file_of_another_format_is_there(tmp_path: Path) -> None:
+    (tmp_path / "X.csv").write_text("1,2\n")
+    with pytest.raises(errors.InvalidInputError, match="cannot be opened") as caught:
+        build(tmp_path / "X.csv", size=10)
+    assert not isinstance(caught.value, FileNotFoundError)
 
 
 @pytest.mark.parametrize("url", ["http:/me:S3CRET@host/x.zarr", "s3:AK:S3CRET@bucket"])

@@ -295,7 +295,7 @@ class CoresetTree(Kept[Manifest]):
             As in `create`. An existing view needs the same values. None takes the values of the
             view.
         keep : int or None, default=10
-            Number of versions that `as_of` can return. None keeps all.
+            Number of versions that `as_of` can return, at least two. None keeps all.
 
         Returns
         -------
