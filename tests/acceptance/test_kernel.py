@@ -268,14 +268,6 @@ def test_gamma__scale_and_auto_are_those_of_scikit_learn() -> None:
     assert fitted("newton", "odm", gamma="auto").gamma_ == 0.5
 
 
-@pytest.mark.parametrize("gamma", [-1.0, 0.0, np.inf, "wide", True])
-def test_gamma__that_is_no_positive_number(gamma: Any) -> None:
-    with pytest.raises(face.CoresetError, match="gamma"):
-        fitted("newton", "odm", gamma=gamma)
-    with pytest.raises(face.CoresetError, match="gamma"):
-        es.ODMClassifier(gamma=gamma).fit(*data()[:2])
-
-
 @pytest.mark.parametrize("solver", ["newton", "csvrg", "avm"])
 def test_trace__counts_reads_and_ends_at_the_objective(solver: str) -> None:
     trace = fitted(solver, "odm").trace_

@@ -14,21 +14,6 @@ import zarr
 from tests.acceptance.face import build, errors
 
 
-@pytest.mark.parametrize("ending", [".feather", ".h5ad", ".zarr.zip", "/snapshots"])
-def test_build__other_formats_are_opened_by_their_libraries(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / "x"
-    if ending == "/snapshots":  # of a repository of Icechunk
-        (path / "snapshots").mkdir(parents=True)
-    else:
-        path = path.with_suffix(ending)
-        path.write_bytes(b"of another format")
-    with pytest.raises(
-        errors.InvalidInputError,
-        match=r"feather.*h5ad.*ZipStore.*readonly_session",
-    ):
-        build(path, size=2)
-
-
 def test_build__a_missing_codec_of_zarr_is_named(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x", data=np.ones((4, 2)), chunks=(2, 2), zarr_format=2)
     metadata = json.loads((tmp_path / "x/.zarray").read_text())

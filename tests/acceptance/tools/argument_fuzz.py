@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +49,8 @@ def problem_of(call: PublicCall, argument: str, value: str) -> str | None:
     where = f"{call.name}({argument}={value})"
     options = {**call.good, argument: VALUES[value]()}
     try:
-        fuzzing.watched(lambda: call.function(**options), where, pickles=True)
+        with in_a_folder():
+            fuzzing.watched(lambda: call.function(**options), where, pickles=True)
     except errors.MissingDependencyError:
         return None
     except errors.CoresetError as error:
@@ -67,6 +72,13 @@ def problem_of(call: PublicCall, argument: str, value: str) -> str | None:
             said = "?"
         return f"{where}: {type(error).__name__}: {said} @ {' '.join(places[-2:])}"
     return None
+
+
+@contextmanager
+def in_a_folder() -> Iterator[None]:
+    """What is written by a bad path of text must not stay here."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        yield
 
 
 def is_named(call: PublicCall, argument: str, said: str) -> bool:
@@ -99,7 +111,8 @@ def main(out: str, seed: str, count: str) -> None:
     failures: list[str] = []
     for call in calls:  # in peace, so that loops are compiled
         try:
-            call.function(**call.good)
+            with in_a_folder():
+                call.function(**call.good)
         except errors.MissingDependencyError:
             pass
         except errors.CoresetError as error:

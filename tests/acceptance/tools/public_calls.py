@@ -1,12 +1,15 @@
-"""Every public call, with arguments that work, for tests that spoil one of them."""
+"""Every public call, with arguments that work, for tests that spoil one of them.
+
+All of them are made in an empty folder, which is the current one.
+"""
 
 from __future__ import annotations
 
 import inspect
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +27,7 @@ ROWS = RNG.normal(size=(N, 3)) + 3.0 * np.repeat([[0, 0, 0], [3, 1, 2]], N // 2,
 
 SIDES = np.repeat([-1, 1], N // 2)
 
-APART = ROWS - [4.5, 1.5, 3.0]  # a plane through the origin separates the sides
-
-WEIGHTS = RNG.uniform(1.0, 2.0, N)
+VARIABLE = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 
 @dataclass(frozen=True)
@@ -39,301 +40,188 @@ class PublicCall:
     function : callable
     good : mapping of str to object
         Passed by name.
-    known : tuple of str
-        Names of all arguments that may be spoilt.
+    shown : callable, optional
+        Whose parameters may be spoilt, if not those of the function.
     """
 
     name: str
     function: Callable[..., Any]
     good: Mapping[str, Any] = field(default_factory=dict)
+    shown: Callable[..., Any] | None = None
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Names of the arguments."""
-        parameters = inspect.signature(self.function).parameters.values()
-        kinds = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
-        names = [each.name for each in parameters if each.kind not in kinds]
-        return tuple(dict.fromkeys([*self.good, *names]))
+        """Names of all arguments that may be spoilt."""
+        parameters = inspect.signature(self.shown or self.function).parameters.values()
+        names = [each.name for each in parameters if each.kind not in VARIABLE]
+        return tuple(dict.fromkeys([*self.good, *(name for name in names if name != "self")]))
 
 
-def _with(make: Callable[..., Any], then: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a call of `make` with its own arguments, followed by the use of what is made."""
+def made_and(then: Callable[[Any], Any], make: Callable[..., Any], **good: Any) -> PublicCall:
+    """Make something with arguments of its own, and use it."""
+    return PublicCall(make.__qualname__, lambda **options: then(make(**options)), good, make)
+
+
+def method_of(held: Callable[[], Any], kind: Any, what: str, **good: Any) -> PublicCall:
+    """Call a method of something new."""
+    return PublicCall(
+        f"{kind.__name__}.{what}",
+        lambda **options: getattr(held(), what)(**options),  # noqa: PLW0108 - made anew for each
+        good,
+        getattr(kind, what),
+    )
+
+
+def coreset() -> Any:
+    return dc.build(ROWS, SIDES, size=20, random_state=0)
+
+
+def stream() -> Any:
+    return dc.CoresetStream("uniform", size=20, random_state=0).partial_fit(ROWS)
+
+
+def of_tree(what: str, **good: Any) -> PublicCall:
+    """Call a method of a tree, which a refusal leaves as it was."""
 
     def call(**options: Any) -> Any:
-        return then(make(**options))
+        tree = dc.CoresetTree.create("tree", method="uniform", size=20, random_state=0)
+        for name in ("a", "b"):
+            tree.append(ROWS, name=name)
+        version = tree.version
+        try:
+            return getattr(tree, what)(**options)
+        except Exception:
+            assert dc.CoresetTree.open("tree").version == version
+            raise
 
-    call.__signature__ = inspect.signature(make)  # type: ignore[attr-defined] # as mypy has it
-    return call
+    return PublicCall(f"CoresetTree.{what}", call, good, getattr(dc.CoresetTree, what))
 
 
-def _fitted(estimator: Any) -> Any:
+def grown_tree(tree: Any) -> Any:
+    tree.append(ROWS, name="a")
+    return tree.coreset()
+
+
+def fitted(estimator: Any) -> Any:
     return estimator.fit(ROWS, SIDES)
 
 
-def _estimators() -> list[PublicCall]:
-    small: dict[str, Any] = {"random_state": 0}
-    options: dict[str, dict[str, Any]] = {
-        "CoresetEstimator": {"estimator": LogisticRegression(), "size": 20},
-        "CoresetKMeans": {"n_clusters": 2, "size": 20},
-        "CoresetBregman": {"n_clusters": 2, "size": 20},
-        "CoresetGaussianMixture": {"n_components": 2, "size": 30},
-        "CoresetLogisticRegression": {"size": 20},
-        "CoresetSVC": {"size": 20},
-        "CoresetRidge": {"size": 20},
-        "CoresetElasticNet": {"size": 20},
-        "ODMClassifier": {"max_iter": 5},
-    }
-    calls = []
+def computed(result: Any) -> Any:
+    return [part[:2].compute() for part in result] if isinstance(result, tuple) else result
+
+
+def of(method: Any) -> Any:
+    return dc.build(ROWS, SIDES, size=20, method=method, random_state=0)
+
+
+def of_positive(method: Any) -> Any:
+    return dc.build(np.abs(ROWS) + 0.1, size=20, method=method, random_state=0)
+
+
+def covered(method: Any) -> Any:
+    return dc.build(ROWS, method=method)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "CoresetEstimator": {"estimator": LogisticRegression(), "size": 20},
+    "CoresetKMeans": {"n_clusters": 2, "size": 20},
+    "CoresetBregman": {"n_clusters": 2, "size": 20},
+    "CoresetGaussianMixture": {"n_components": 2, "size": 30},
+    "CoresetLogisticRegression": {"size": 20},
+    "CoresetSVC": {"size": 20},
+    "CoresetRidge": {"size": 20},
+    "CoresetElasticNet": {"size": 20},
+    "ODMClassifier": {"max_iter": 5},
+}
+
+
+def of_estimators() -> Iterator[PublicCall]:
+    """Parameters and rows of `fit`, and rows of all that a fitted model answers."""
     for name in dc.estimators.__all__:
         make = getattr(dc.estimators, name)
         if not hasattr(make, "fit"):
             continue
-        good = options.get(name, {})
+        good = OPTIONS.get(name, {})
         if "random_state" in inspect.signature(make).parameters:
-            good = {**small, **good}
-        calls.append(PublicCall(f"{name}.fit", _with(make, _fitted), good))
-        fitted = _fitted(make(**good))
-        for method in ("predict", "transform", "score", "decision_function", "partial_fit"):
-            if hasattr(fitted, method):
-                data: dict[str, Any] = {"X": ROWS}
-                names = inspect.signature(getattr(fitted, method)).parameters
-                if "y" in names and method != "transform":
-                    data["y"] = SIDES
-                calls.append(PublicCall(f"{name}.{method}", _late(make, good, method), data))
-        data = {"X": ROWS, "y": SIDES}
-        calls.append(PublicCall(f"{name}.fit(X)", _late(make, good, "fit"), data))
-    return calls
-
-
-def _late(make: Any, good: dict[str, Any], method: str) -> Callable[..., Any]:
-    """Return a method of an estimator that is fitted anew for every call."""
-    fitted = None if method == "fit" else _fitted(make(**good))
-
-    def call(**data: Any) -> Any:
-        from copy import deepcopy
-
-        estimator = make(**good) if fitted is None else deepcopy(fitted)
-        return getattr(estimator, method)(**data)
-
-    call.__signature__ = inspect.signature(getattr(make(**good), method))  # type: ignore[attr-defined] # as mypy has it
-    return call
-
-
-def _tree(**options: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        tree = dc.CoresetTree.create(Path(folder) / "t", **options)
-        tree.append(ROWS, name="a")
-        return tree.coreset()
-
-
-_tree.__signature__ = inspect.signature(  # type: ignore[attr-defined] # as mypy has it
-    lambda method, size, inner_size, random_state, sampling, on_invalid, n_clusters: None  # noqa: ARG005 - its names are used
-)
-
-
-def _of_tree(what: str) -> Callable[..., Any]:
-    def call(**options: Any) -> Any:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = dc.CoresetTree.create(
-                Path(folder) / "t", method="uniform", size=20, random_state=0
-            )
-            tree.append(ROWS, name="a")
-            tree.append(ROWS, name="b")
-            version = tree.version
-            try:
-                return getattr(tree, what)(**options)
-            except Exception:
-                assert dc.CoresetTree.open(Path(folder) / "t").version == version
-                raise
-
-    function = getattr(dc.CoresetTree, what)
-    call.__signature__ = _without_self(function)  # type: ignore[attr-defined] # as mypy has it
-    return call
-
-
-def _without_self(function: Any) -> inspect.Signature:
-    signature = inspect.signature(function)
-    kept = [each for name, each in signature.parameters.items() if name != "self"]
-    return signature.replace(parameters=kept)
-
-
-def _of_stream(what: str) -> Callable[..., Any]:
-    def call(**options: Any) -> Any:
-        stream = dc.CoresetStream("uniform", size=20, random_state=0).partial_fit(ROWS)
-        try:
-            return getattr(stream, what)(**options)
-        except Exception:
-            # Of an iterator, batches before the bad one were taken.
-            assert stream.n_rows % N in {0, 1, 3}
-            raise
-
-    function = getattr(dc.CoresetStream, what)
-    call.__signature__ = _without_self(function)  # type: ignore[attr-defined] # as mypy has it
-    return call
-
-
-def _coreset() -> dc.Coreset:
-    return dc.build(ROWS, SIDES, size=20, random_state=0)
-
-
-def _of_coreset(what: str) -> Callable[..., Any]:
-    held = _coreset()
-
-    def call(**options: Any) -> Any:
-        return getattr(held, what)(**options)
-
-    call.__signature__ = _without_self(getattr(dc.Coreset, what))  # type: ignore[attr-defined] # as mypy has it
-    return call
-
-
-def _of_path(what: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call that writes: what it writes by a bad path of text must not stay here."""
-
-    def call(**options: Any) -> Any:
-        import os
-
-        with tempfile.TemporaryDirectory() as folder:
-            before = Path.cwd()
-            os.chdir(folder)
-            try:
-                return what(**options)
-            finally:
-                os.chdir(before)
-
-    call.__signature__ = inspect.signature(what)  # type: ignore[attr-defined] # as mypy has it
-    return call
-
-
-def _each(calls: dict[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    return list(calls.items())
+            good = {"random_state": 0, **good}
+        yield made_and(fitted, make, **good)
+        yield method_of(partial(make, **good), make, "fit", X=ROWS, y=SIDES)
+        model = fitted(make(**good))
+        for what in ("predict", "transform", "score", "decision_function", "partial_fit"):
+            if hasattr(model, what):
+                names = inspect.signature(getattr(model, what)).parameters
+                beside = {"y": SIDES} if "y" in names and what != "transform" else {}
+                yield method_of(partial(deepcopy, model), make, what, X=ROWS, **beside)
 
 
 def public_calls() -> list[PublicCall]:
     """Return the table."""
-    held = _coreset()
+    held = coreset()
     built: dict[str, Any] = {"X": ROWS, "y": SIDES, "random_state": 0}
-    points = {"points": ROWS, "weights": WEIGHTS, "indices": np.arange(N)}
-
-    def computed(result: Any) -> Any:
-        return [part[:2].compute() for part in result] if isinstance(result, tuple) else result
-
-    def of(construction: Any) -> Any:
-        return dc.build(ROWS, SIDES, size=20, method=construction, random_state=0)
-
-    def of_rows(construction: Any) -> Any:
-        return dc.build(np.abs(ROWS) + 0.1, size=20, method=construction, random_state=0)
-
-    def covered(construction: Any) -> Any:
-        return dc.build(ROWS, method=construction)
-
+    points = {"points": ROWS, "weights": RNG.uniform(1.0, 2.0, N), "indices": np.arange(N)}
     gaussians: dict[str, Any] = {"n": 300, "d": 2, "n_clusters": 3, "random_state": 0}
-    calls: list[PublicCall] = [
-        PublicCall("build", dc.build, {**built, "size": 20}),
-        PublicCall("build, tree", dc.build, {**built, "size": 20, "draw": MergeReduce()}),
-        PublicCall("grow", dc.grow, {**built, "n_clusters": 2}),
-        PublicCall("build, coverage", dc.build, {"X": ROWS, "size": 9, "method": "coverage"}),
-        PublicCall("plan", dc.plan, {**built, "size": 20}),
-        PublicCall("build, two passes", dc.build, {**built, "size": 20, "draw": Draw(passes=2)}),
-        PublicCall("build_many", dc.build_many, {**built, "sizes": 9, "methods": ["uniform"]}),
-        PublicCall("open_rows", dc.open_rows, {"source": ROWS}),
-        PublicCall("Draw", dc.Draw, {}),
-        PublicCall("MergeReduce", dc.MergeReduce, {}),
-        PublicCall("audit", held.audit, {**built, "n_clusters": 2}),
-        PublicCall("compare", dc.compare, {"X": ROWS, "n_clusters": 2, "sizes": 9}),
-        PublicCall("WeightedPoints", dc.WeightedPoints, points),
-        PublicCall("Coreset", dc.Coreset, points),
-        PublicCall("SVM", _with(dc.SVM, of), {"n_clusters": 2}),
-        PublicCall("Logistic", _with(dc.Logistic, of), {}),
-        PublicCall("LeastSquares", _with(dc.LeastSquares, of), {}),
-        PublicCall("StrongKMeans", _with(dc.StrongKMeans, of), {"n_clusters": 2}),
-        PublicCall("StrongBregman", _with(dc.StrongBregman, of_rows), {"n_clusters": 2}),
-        PublicCall("LightweightBregman", _with(dc.LightweightBregman, of_rows), {}),
-        PublicCall("Mixture", _with(dc.Mixture, of), {"n_components": 2}),
-        PublicCall("Coverage", _with(dc.Coverage, covered), {"size": 9}),
-        PublicCall(
-            "ActiveMaxMarginClassifier.start",
-            dc.estimators.ActiveMaxMarginClassifier(random_state=0).start,
-            {"X": ROWS},
-        ),
-        PublicCall("CoresetStream", _of_path(dc.CoresetStream), {"size": 20, "random_state": 0}),
-        *(
-            PublicCall(f"CoresetStream.{what}", _of_path(_of_stream(what)), good)
-            for what, good in _each(
-                {
-                    "partial_fit": {"X": ROWS},
-                    "coreset": {},
-                    "save": {"path": "stream"},
-                }
-            )
-        ),
-        PublicCall("CoresetStream.load", _of_path(dc.CoresetStream.load), {"path": NOTHING}),
-        PublicCall("CoresetTree.create", _tree, {"size": 20, "random_state": 0}),
-        PublicCall("CoresetTree.create(path)", _of_path(dc.CoresetTree.create), {"path": "t"}),
-        PublicCall(
-            "CoresetTree.follow", _of_path(dc.CoresetTree.follow), {"source": NOTHING, "path": "t"}
-        ),
-        PublicCall("CoresetTree.open", _of_path(dc.CoresetTree.open), {"path": NOTHING}),
-        *(
-            PublicCall(f"CoresetTree.{what}", _of_tree(what), good)
-            for what, good in _each(
-                {
-                    "append": {"X": ROWS, "name": "c"},
-                    "replace": {"leaf": "a", "X": ROWS},
-                    "delete": {"leaf": "a"},
-                    "coreset": {"leaves": "a"},
-                    "as_of": {"version": 1},
-                    "partial_fit": {"X": ROWS},
-                    "locate": {"indices": np.arange(3)},
-                }
-            )
-        ),
-        *(
-            PublicCall(f"Coreset.{what}", _of_path(_of_coreset(what)), good)
-            for what, good in _each(
-                {
-                    "audit": {"X": ROWS, "y": SIDES, "n_clusters": 2},
-                    "merge": {},
-                    "to_zarr": {"store": "c"},
-                    "equals": {"other": held},
-                }
-            )
-            if hasattr(dc.Coreset, what)
-        ),
-        PublicCall("Coreset.from_zarr", _of_path(dc.Coreset.from_zarr), {"store": NOTHING}),
-        *(
-            PublicCall(name, _with(getattr(dc.datasets, name), computed), good)
-            for name, good in _each(
-                {
-                    "make_geometric": gaussians,
-                    "make_mixture": gaussians,
-                    "make_near_mean": {"n": 3000, "d": 2, "random_state": 0},
-                }
-            )
-        ),
-        PublicCall("kmeans_cost", dc.metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
-        PublicCall("plot_coreset", dc.plotting.plot_coreset, {"coreset": held, "X": ROWS}),
-        PublicCall(
-            "plot_coresets", dc.plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}
-        ),
-        PublicCall(
-            "theory_size",
-            dc.metrics.theory_size,
-            {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1},
-        ),
-        PublicCall(
-            "SquaredMahalanobis",
-            dc.objectives.divergences.SquaredMahalanobis,
-            {"precision": np.eye(3)},
-        ),
-        *(
-            PublicCall(name, getattr(dc.objectives, name), {})
-            for name in (
-                "Distortion",
-                "LeastSquaresCost",
-                "LinearCost",
-                "MixtureCost",
-                "QuantizationError",
-            )
-        ),
+    theory = {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1}
+    active = dc.estimators.ActiveMaxMarginClassifier(random_state=0)
+    divergences = dc.objectives.divergences
+    plain: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+        (dc.build, {**built, "size": 20}),
+        (dc.build, {**built, "size": 20, "draw": MergeReduce()}),
+        (dc.build, {**built, "size": 20, "draw": Draw(passes=2)}),
+        (dc.build, {"X": ROWS, "size": 9, "method": "coverage"}),
+        (dc.grow, {**built, "n_clusters": 2}),
+        (dc.plan, {**built, "size": 20}),
+        (dc.build_many, {**built, "sizes": 9, "methods": ["uniform"]}),
+        (dc.compare, {"X": ROWS, "n_clusters": 2, "sizes": 9}),
+        (dc.open_rows, {"source": ROWS}),
+        (dc.Draw, {}),
+        (dc.MergeReduce, {}),
+        (dc.WeightedPoints, points),
+        (dc.Coreset, points),
+        (dc.CoresetStream, {"size": 20, "random_state": 0}),
+        (dc.CoresetStream.load, {"path": NOTHING}),
+        (dc.CoresetTree.create, {"path": "t"}),
+        (dc.CoresetTree.follow, {"source": NOTHING, "path": "t"}),
+        (dc.CoresetTree.open, {"path": NOTHING}),
+        (dc.Coreset.from_zarr, {"store": NOTHING}),
+        (active.start, {"X": ROWS}),
+        (dc.metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
+        (dc.metrics.theory_size, theory),
+        (dc.plotting.plot_coreset, {"coreset": held, "X": ROWS}),
+        (dc.plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}),
+        (divergences.SquaredMahalanobis, {"precision": np.eye(3)}),
+        (dc.objectives.Distortion, {}),
+        (dc.objectives.LeastSquaresCost, {}),
+        (dc.objectives.LinearCost, {}),
+        (dc.objectives.MixtureCost, {}),
+        (dc.objectives.QuantizationError, {}),
     ]
-    return [*calls, *_estimators()]
+    return [
+        *(PublicCall(function.__qualname__, function, good) for function, good in plain),
+        made_and(of, dc.SVM, n_clusters=2),
+        made_and(of, dc.Logistic),
+        made_and(of, dc.LeastSquares),
+        made_and(of, dc.StrongKMeans, n_clusters=2),
+        made_and(of, dc.Mixture, n_components=2),
+        made_and(of_positive, dc.StrongBregman, n_clusters=2),
+        made_and(of_positive, dc.LightweightBregman),
+        made_and(covered, dc.Coverage, size=9),
+        made_and(grown_tree, dc.CoresetTree.create, path="t", size=20, random_state=0),
+        made_and(computed, dc.datasets.make_geometric, **gaussians),
+        made_and(computed, dc.datasets.make_mixture, **gaussians),
+        made_and(computed, dc.datasets.make_near_mean, n=3000, d=2, random_state=0),
+        method_of(stream, dc.CoresetStream, "partial_fit", X=ROWS),
+        method_of(stream, dc.CoresetStream, "coreset"),
+        method_of(stream, dc.CoresetStream, "save", path="stream"),
+        method_of(coreset, dc.Coreset, "audit", X=ROWS, y=SIDES, n_clusters=2, random_state=0),
+        method_of(coreset, dc.Coreset, "merge"),
+        method_of(coreset, dc.Coreset, "to_zarr", store="c"),
+        method_of(coreset, dc.Coreset, "equals", other=held),
+        of_tree("append", X=ROWS, name="c"),
+        of_tree("replace", leaf="a", X=ROWS),
+        of_tree("delete", leaf="a"),
+        of_tree("coreset", leaves="a"),
+        of_tree("as_of", version=1),
+        of_tree("partial_fit", X=ROWS),
+        of_tree("locate", indices=np.arange(3)),
+        *of_estimators(),
+    ]
