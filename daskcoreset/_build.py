@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from daskcoreset.constructions.coverage.cover import Coverage, build_cover
+from daskcoreset.constructions.coverage.cover import Coverage, CoverJob
 from daskcoreset.constructions.draws import Draw, MergeReduce
 from daskcoreset.constructions.portfolio import PortfolioJob
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
@@ -24,12 +21,9 @@ from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import as_int, check_flag, check_type, is_choice, is_number, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import Plan
-from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.steps import names_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.cubes import Cube
 from daskcoreset.sensitivities import (
     Sensitivity,
     construction_for,
@@ -118,15 +112,13 @@ def build(
     Coreset(kmeans: 500 of 100,000 rows, 5 features, no labels, seed 0)
     """
     _check_arguments(y, size, progress)
-    cover = _coverage(method, size, n_clusters, random_state, draw)
-    if cover is not None:
-        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        found: Coreset = _on_grid(build_cover(cover, blocks, progress=progress), blocks.cube)
-        return found
-    define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
+    define: _Define | Callable[[RowBlocks], CoverJob]
+    if _is_cover(method):
+        define = _cover(method, size, n_clusters, random_state, draw)
+    else:
+        define = job_of(method, size, n_clusters, random_state, draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    coreset: Coreset = run_job(define(blocks), progress)
-    return coreset
+    return define(blocks).run(progress)
 
 
 def plan(
@@ -174,19 +166,15 @@ def plan(
     (1, 4000000)
     """
     _check_arguments(y, size, progress)
-    if _coverage(method, size, n_clusters, random_state, draw) is not None:
+    if _is_cover(method):
         raise InvalidInputError(
             'method "coverage" decides after each pass whether to read on, so it cannot be planned',
             argument="method",
             remedy="call build",
         )
-    define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    job = define(blocks)
-    lazy = job.lazy()
-    if blocks.cube is not None:
-        lazy = lazy.then(partial(_on_grid, cube=blocks.cube))
-    return Plan(lazy, blocks, job.reads, job.n_candidates, progress)
+    define = job_of(method, size, n_clusters, random_state, draw)
+    job = define(row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid))
+    return Plan(job.lazy(), job.blocks, job.reads, job.n_candidates, progress)
 
 
 def build_many(
@@ -250,9 +238,7 @@ def build_many(
     for name, define in defined.items():
         with about_member(names[name]):
             jobs[name] = define(blocks)
-    shared = PortfolioJob(blocks, jobs, draw.split_every)
-    portfolio: Portfolio = run_job(shared, progress)
-    return portfolio
+    return PortfolioJob(blocks, jobs, draw.split_every).run(progress)
 
 
 def grow(
@@ -318,7 +304,7 @@ def grow(
     _check_arguments(y, None, progress)
     rule = AutoSize(n_clusters, epsilon, delta)
     check_type("draw", draw, Draw, "pass a Draw, because grow draws samples")
-    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
+    if _is_cover(method):
         raise InvalidInputError(
             'method "coverage" draws no samples',
             argument="method",
@@ -326,9 +312,8 @@ def grow(
         )
     construction = _grown(default_method(method, n_clusters), n_clusters)
     define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    found: Coreset = _on_grid(auto_size(define(blocks), rule, progress=progress), blocks.cube)
-    return found
+    job = define(row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid))
+    return job.labelled(auto_size(job, rule, progress=progress))
 
 
 def build_and_hold_out(
@@ -373,7 +358,7 @@ def build_and_hold_out(
         n_clusters=n_clusters,
         beside=found.append,
     )
-    return run_job(job, None), found[0].held_out
+    return job.run(None), found[0].held_out
 
 
 def default_size(n_clusters: int) -> int:
@@ -408,13 +393,15 @@ def _check_arguments(y: Any, size: Any, progress: Any) -> None:
         check_flag("progress", progress)
 
 
-def _coverage(
+def _is_cover(method: Any) -> bool:
+    """Whether a method is a cover, which draws nothing."""
+    return isinstance(method, Coverage) or is_choice(method, ("coverage",))
+
+
+def _cover(
     method: Any, size: Any, n_clusters: Any, random_state: Any, draw: Any
-) -> Coverage | None:
-    """Return the cover that is asked for. None for methods that draw."""
-    named = is_choice(method, ("coverage",))
-    if not named and not isinstance(method, Coverage):
-        return None
+) -> Callable[[RowBlocks], CoverJob]:
+    """Return what makes the job of a cover."""
     unused = {"n_clusters": n_clusters, "random_state": random_state}
     given = [name for name, value in unused.items() if value is not None]
     if given or not isinstance(draw, Draw) or draw != Draw():
@@ -424,14 +411,15 @@ def _coverage(
             argument=name,
             remedy="leave it out",
         )
-    cover = Coverage(size=size) if named else method
-    if named or size is None:
-        return cover
-    raise InvalidInputError(
-        f"size has no effect with {cover!r}, which has a diameter or a size",
-        argument="size",
-        remedy="leave size out",
-    )
+    if not isinstance(method, Coverage):
+        return partial(CoverJob, coverage=Coverage(size=size))
+    if size is not None:
+        raise InvalidInputError(
+            f"size has no effect with {method!r}, which has a diameter or a size",
+            argument="size",
+            remedy="leave size out",
+        )
+    return partial(CoverJob, coverage=method)
 
 
 def members_of(methods: Any) -> dict[str, Any]:
@@ -467,7 +455,7 @@ def members_of(methods: Any) -> dict[str, Any]:
                 )
             members[name] = one
     for name, one in members.items():
-        if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
+        if _is_cover(one):
             raise InvalidInputError(
                 f'member {name!r}: method "coverage" decides after each pass '
                 "whether to read on, so it cannot share passes",
@@ -499,10 +487,14 @@ def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_of(
-    method: Any, size: Any, n_clusters: int | None, seed: int, draw: Draw | MergeReduce
+    method: Any,
+    size: Any,
+    n_clusters: int | None,
+    random_state: RandomState,
+    draw: Draw | MergeReduce,
 ) -> _Define:
     """Check the arguments of one coreset. Return what makes its job of the blocks."""
-    method = default_method(method, n_clusters)
+    method, seed = default_method(method, n_clusters), resolve_seed(random_state)
     if isinstance(draw, MergeReduce):
         return _merged(method, size, seed, draw, n_clusters)
     check_type("draw", draw, Draw, "pass a Draw or a MergeReduce")
@@ -549,40 +541,6 @@ def _merged(
     _check_size(rows, resolved)
     settings = Settings.of(method, rows, n_clusters, seed, "raise", draw)
     return partial(TreeJob, settings=settings, size_given=size is not None)
-
-
-def run_job(job: _Job | PortfolioJob, progress: bool | None) -> Any:
-    """Return the coreset or portfolio of a job."""
-    cube = job.blocks.cube
-    if job.blocks.in_memory:
-        return _on_grid(job.compute_now(), cube)
-    lazy = job.lazy()
-    with show_progress(progress, lazy):
-        return _on_grid(lazy.compute(**compute_options(job.blocks)), cube)
-
-
-def _on_grid(built: Any, cube: Cube | None) -> Any:
-    """Return a coreset or portfolio with the row numbers and coordinates of a cube."""
-    if cube is None:
-        return built
-    if isinstance(built, Portfolio):
-        members = {name: _on_grid(one, cube) for name, one in built.items()}
-        return replace(built, members=members)
-    coreset = replace(built, indices=cube.numbers(built.indices))
-    rows = coreset.take(np.argsort(coreset.indices, kind="stable"))
-    where = {
-        "sample_dims": list(cube.dims),
-        "sample_shape": list(cube.shape),
-        "cube": cube.to_json(),
-    }
-    return Coreset(
-        rows.points,
-        rows.weights,
-        rows.indices,
-        rows.labels,
-        {**coreset.provenance, **where},
-        cube.coordinates(rows.indices),
-    )
 
 
 def _default_rows(construction: Any, n_clusters: int | None) -> int:

@@ -7,7 +7,8 @@ from weakref import WeakSet
 
 from daskcoreset.core.messages import warn_user
 from daskcoreset.execution.timeout import active_client
-from daskcoreset.inputs.blocks import MEMORY_BYTES, RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.cuts import MEMORY_BYTES
 
 # Clients whose users were warned.
 _warned: WeakSet[Any] = WeakSet()

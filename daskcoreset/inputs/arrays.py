@@ -5,22 +5,20 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.inputs.cuts import cut_chunks, even_cut
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
 _GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
 
 # Rows that are not stored in chunks are kept together up to this size.
 _PIECE_BYTES = 4 * 2**20
-
-# A list of more blocks takes gigabytes, and minutes, before the first is read.
-_MAX_BLOCKS = 10**7
 
 
 class RowArray(ABC):
@@ -151,42 +149,6 @@ def stacked(parts: Sequence[Any]) -> Any:
 
         return sp.vstack(parts, format="csr")
     return np.concatenate(parts)
-
-
-def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
-    """Cut `n_rows` into blocks of exactly `rows`, the last one of the rest.
-
-    Examples
-    --------
-    >>> even_cut(10, 4)
-    (4, 4, 2)
-    """
-    full, remainder = divmod(n_rows, rows)
-    if full > _MAX_BLOCKS:
-        raise InvalidInputError(
-            f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks",
-            argument="X",
-            remedy="pass larger chunks, or check the shape in the store",
-        )
-    return (rows,) * full + ((remainder,) if remainder else ())
-
-
-def cut_chunks(chunks: Iterable[int], joined: int | None, most: int, part: int) -> tuple[int, ...]:
-    """Join neighbours of up to `joined` rows, and split chunks of more than `most` evenly.
-
-    Examples
-    --------
-    >>> cut_chunks([2, 2, 2, 9], 4, 8, 3)
-    (4, 2, 3, 3, 3)
-    """
-    sizes: list[int] = []
-    for size in chunks:
-        if joined is not None and sizes and sizes[-1] + size <= joined:
-            sizes[-1] += size
-        else:
-            parts = -(-size // part) if size > most else 1
-            sizes += [size // parts + (i < size % parts) for i in range(parts)]
-    return tuple(sizes)
 
 
 class RowRange(RowArray):

@@ -24,30 +24,12 @@ from daskcoreset.core.validation import (
     is_choice,
 )
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.inputs.arrays import RowArray, cut_chunks, even_cut, is_sparse
-from daskcoreset.inputs.cubes import Cube, open_cube
-from daskcoreset.inputs.open import OpenedData, open_all, warn_of_names
+from daskcoreset.inputs.arrays import RowArray, is_sparse
+from daskcoreset.inputs.cubes import Cube
+from daskcoreset.inputs.cuts import TARGET_BYTES, automatic_cut, even_cut
+from daskcoreset.inputs.open import open_all, warn_of_names
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.locations import clean_url
-
-# Block size aimed at: small enough for memory, large enough to hide a task's overhead.
-TARGET_BYTES = 32 * 2**20
-
-# Chunks below this are grouped when there are many of them.
-SMALL_BYTES = 8 * 2**20
-
-# Chunks above this are split.
-HUGE_BYTES = 256 * 2**20
-
-# An array in memory up to this is one block, which takes no scheduler; a larger one is cut, so that
-# all cores work on it.
-MEMORY_BYTES = 2 * TARGET_BYTES
-
-# So many chunks cost nothing, however small they are.
-FEW_BLOCKS = 64
-
-# Blocks at most, unless the caller cuts them: a scheduler takes about 6 KB a task.
-MAX_BLOCKS = 100_000
 
 # Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
 _MAX_COLUMNS = 2**14
@@ -279,14 +261,14 @@ def row_blocks(
         as_int("chunks", chunks)
     data, options = ReadOptions.of(X)
     warn_of_names(options.columns, (y, sample_weight))
-    cube: Cube | None = None
-    sizes: tuple[int, ...] | None
-    if options.has_dims:
-        cube, opened = _open_cube(data, y, sample_weight, options, chunks)
-        sizes = tuple(map(len, cube.boxes()))
-    else:
-        opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
-    rows, labels = opened.X, opened.parts.get("y")
+    if options.has_dims and chunks != "auto":
+        raise InvalidInputError(
+            f"chunks={chunks} counts rows, but the blocks of X follow the chunks of its dimensions",
+            argument="chunks",
+            remedy="leave chunks out, or pass X.chunk(...)",
+        )
+    opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
+    rows, labels, cube = opened.X, opened.parts.get("y"), opened.cube
     schema = BlockSchema(
         int(rows.shape[1]),
         rows.dtype,
@@ -295,7 +277,7 @@ def row_blocks(
         columns=opened.columns,
         metric="cosine" if options.unit_length else "euclidean",
     )
-    arrays = opened.parts
+    sizes, arrays = opened.sizes, opened.parts
     if cube is None:
         sizes = _block_sizes(opened.parts, schema, chunks)
         arrays = _rechunked(opened.parts, sizes)
@@ -312,23 +294,6 @@ def row_blocks(
         cut_bytes=_cut_bytes(rows, sizes),
         keys={} if opened.name is None or cube is not None else keys,
     )
-
-
-def _open_cube(
-    data: Any, y: Any, sample_weight: Any, options: ReadOptions, chunks: Any
-) -> tuple[Cube, OpenedData]:
-    if chunks != "auto":
-        raise InvalidInputError(
-            f"chunks={chunks} counts rows, but the blocks of X follow the chunks of its dimensions",
-            argument="chunks",
-            remedy="leave chunks out, or pass X.chunk(...)",
-        )
-    cube, parts = open_cube(
-        data, y, sample_weight, options, target=TARGET_BYTES, memory=MEMORY_BYTES
-    )
-    source = data.encoding.get("source")
-    name = clean_url(source) if isinstance(source, str) else None
-    return cube, OpenedData(parts, cube.columns, name)
 
 
 def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
@@ -350,33 +315,12 @@ def _block_sizes(
     n_rows = int(X.shape[0])
     if not n_rows:
         return (0,)
-    if chunks != "auto":
-        return even_cut(n_rows, int(chunks))
-    if not is_sparse(X):
-        return _automatic_sizes(X, schema.n_features * schema.dtype.itemsize)
-    if isinstance(X, RowArray):
-        return _automatic_sizes(X, -(-X.nbytes // n_rows))
-    return tuple(X.chunks[0])  # what a row takes is not known before it is read
-
-
-def _automatic_sizes(X: Any, row_bytes: int) -> tuple[int, ...]:
-    """Return the rows of blocks of what is stored together, joined if small, split if huge."""
-    n_rows = int(X.shape[0])
-    # So that there are few enough blocks, however neighbours are joined.
-    least = max(1, -(-2 * n_rows // MAX_BLOCKS))
-    target, huge = max(least, TARGET_BYTES // row_bytes), max(least, HUGE_BYTES // row_bytes)
-    if not isinstance(X, RowArray):
-        n_chunks = len(X.chunks[0])
-        small = n_chunks > FEW_BLOCKS and n_rows * row_bytes < n_chunks * SMALL_BYTES
-        joined = target if small or n_chunks > MAX_BLOCKS else None
-        return cut_chunks(X.chunks[0], joined, max(target, huge), target)
-    if X.in_memory and n_rows * row_bytes <= MEMORY_BYTES:
-        return (n_rows,)
-    if least <= X.granularity and SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
-        # What is stored together is a block already; two at a time would be decoded into twice
-        # the memory, and copied.
-        target = X.granularity
-    return X.block_sizes(target, huge)
+    row_bytes = schema.n_features * schema.dtype.itemsize
+    if is_sparse(X):
+        if chunks == "auto" and not isinstance(X, RowArray):
+            return tuple(X.chunks[0])  # what a row takes is not known before it is read
+        row_bytes = -(-X.nbytes // n_rows)
+    return automatic_cut(X, row_bytes) if chunks == "auto" else even_cut(n_rows, int(chunks))
 
 
 def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.arrays import RowArray
+from daskcoreset.inputs.cuts import MEMORY_BYTES, TARGET_BYTES
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class BoxRows(RowArray):
 
 
 def cut(
-    variables: Sequence[Any], shape: Mapping[str, int], *, target: int, memory: int
+    variables: Sequence[Any], shape: Mapping[str, int]
 ) -> tuple[dict[str, tuple[int, ...]], int]:
     """Return the lengths of the blocks along each sample dimension.
 
@@ -105,8 +106,6 @@ def cut(
         The features.
     shape : mapping of str to int
         Lengths of the sample dimensions.
-    target, memory : int
-        Bytes of a block of stored chunks, and bytes in memory that are one block.
 
     Returns
     -------
@@ -123,7 +122,7 @@ def cut(
         merged = math.prod(len(found[dim]) for dim in found.keys() - shape.keys())
         return {dim: found.get(dim, (length,)) for dim, length in shape.items()}, merged
     nbytes = sum(one.nbytes for one in variables)
-    if _in_memory(variables) and nbytes <= memory:
+    if _in_memory(variables) and nbytes <= MEMORY_BYTES:
         return {dim: (length,) for dim, length in shape.items()}, 1
     stored = [one.encoding.get("preferred_chunks", {}) for one in variables]
     together = [int(max(np.max(one.get(dim, 1)) for one in stored)) for dim in shape]
@@ -131,7 +130,7 @@ def cut(
     lengths = da.core.normalize_chunks(
         "auto",
         tuple(shape.values()),
-        limit=max(target, row_bytes * math.prod(together)),  # or a stored chunk would be cut
+        limit=max(TARGET_BYTES, row_bytes * math.prod(together)),  # or a stored chunk would be cut
         dtype=f"V{row_bytes}",
         previous_chunks=together if any(stored) else None,
     )

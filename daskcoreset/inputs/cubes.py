@@ -24,7 +24,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.cube_blocks import Flattening, cut, flat_rows
 from daskcoreset.inputs.dataframes import as_tasks, check_numeric
 from daskcoreset.inputs.options import ReadOptions, Rows, check_columns
-from daskcoreset.inputs.zarr import packed_remark, with_checks, with_checks_in_graph
+from daskcoreset.inputs.zarr import warn_of_packing, with_checks, with_checks_in_graph
 from daskcoreset.storage.coordinates import loaded_values, stored_values
 
 # The variable of a DataArray without a name.
@@ -268,7 +268,7 @@ def refuse_cube(taker: str, X: Any) -> None:
 
 
 def open_cube(
-    X: Any, y: Any, sample_weight: Any, options: ReadOptions, *, target: int, memory: int
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions
 ) -> tuple[Cube, dict[str, Any]]:
     """Open an xarray object, and labels and weights of its rows. Nothing is read.
 
@@ -278,8 +278,6 @@ def open_cube(
     y, sample_weight : str, xarray.DataArray, array or None
     options : ReadOptions
         With the dimensions.
-    target, memory : int
-        Bytes of a block of stored chunks, and bytes in memory that are one block.
 
     Returns
     -------
@@ -313,14 +311,11 @@ def open_cube(
     widths = {dim: data.sizes[dim] for dim in columns}
     parts = {"X": variables}
     parts |= {name: [_beside(part, name, data, shape)] for name, part in beside.items()}
-    for name, own in parts.items():
-        if remark := next(filter(None, (packed_remark(one, name) for one in own)), None):
-            warn_user(remark)
     checked = {
         name: [_checked(one.variable, options.missing_chunks) for one in own]
         for name, own in parts.items()
     }
-    chunks, merged = cut(checked["X"], shape, target=target, memory=memory)
+    chunks, merged = cut(checked["X"], shape)
     features = _features(
         {
             str(one.name): (
@@ -340,6 +335,8 @@ def open_cube(
         dims = tuple(one.dims for one in own)
         flatten = Flattening(name, dims, samples, widths if name == "X" else {})
         arrays[name] = flat_rows(flatten, own, chunks, cube.boxes())
+    for name, own in parts.items():
+        warn_of_packing(own, name)
     return cube, arrays
 
 

@@ -27,6 +27,7 @@ from daskcoreset.inputs.arrays import (
     is_sparse,
     sparse_rows,
 )
+from daskcoreset.inputs.cubes import Cube, open_cube
 from daskcoreset.inputs.dataframes import (
     FrameRows,
     arrays_of_dask,
@@ -58,7 +59,7 @@ from daskcoreset.inputs.zarr import (
     open_store,
     open_zarr,
     opened_zarr,
-    packed_remark,
+    warn_of_packing,
     with_checks,
     with_checks_in_graph,
 )
@@ -86,11 +87,17 @@ class OpenedData(NamedTuple):
         Names of the features.
     name : str or None
         Origin of X.
+    cube : Cube or None
+        The labels of rows and columns, if X is an xarray object of several dimensions.
+    sizes : tuple of int or None
+        Rows of its blocks.
     """
 
     parts: dict[str, Any]
     columns: tuple[str, ...] | None
     name: str | None
+    cube: Cube | None = None
+    sizes: tuple[int, ...] | None = None
 
     @property
     def X(self) -> Any:  # noqa: N802 - the name of the argument
@@ -130,6 +137,11 @@ def open_all(
         If the deadline has passed. File systems have timeouts of as many names as there are, for
         one request each, and are shared in the process: the opening goes on in a thread.
     """
+    if options.has_dims:
+        cube, parts = open_cube(X, y, sample_weight, options)
+        source = X.encoding.get("source")
+        name = clean_url(source) if isinstance(source, str) else None
+        return OpenedData(parts, cube.columns, name, cube, tuple(map(len, cube.boxes())))
     given = {"X": X, "y": y, "sample_weight": sample_weight}
     given = {name: part for name, part in given.items() if name == "X" or part is not None}
     if options.storage_options is not None and not any(map(is_path, given.values())):
@@ -147,8 +159,7 @@ def open_all(
     for name, part in opened.parts.items():
         # Dask arrays have no attributes.
         source = given[name] if hasattr(part, "__dask_graph__") else part
-        if remark := packed_remark(source, name):
-            warn_user(remark)
+        warn_of_packing([source], name)
         _check_part(part, name)
     _check_lengths(opened.parts, allow_empty=allow_empty)
     return opened
@@ -395,7 +406,15 @@ def _vector(opened: Any, name: str) -> Any:
     if isinstance(opened, Group):
         return _select_array(opened, name, opened.names())
     opened = as_frame(opened)
-    return _of_frame(_only_column(opened)) if is_frame(opened) else opened
+    if is_frame(opened):
+        return _of_frame(_only_column(opened))
+    if is_sparse(opened):
+        raise InvalidTypeError(
+            f"{name} is sparse",
+            argument=name,
+            remedy=f"pass a dense vector, for example {name}.toarray().ravel()",
+        )
+    return opened
 
 
 def _of_frame(frame: Any) -> Any:
@@ -530,12 +549,6 @@ def _check_part(part: Any, name: str) -> None:
             f"{name} must have {counted(n_dims, 'dimension')}, found shape {shape}",
             argument=name,
             remedy=f"pass {form}",
-        )
-    if name != "X" and is_sparse(part):
-        raise InvalidTypeError(
-            f"{name} is sparse",
-            argument=name,
-            remedy=f"pass a dense vector, for example {name}.toarray().ravel()",
         )
     what, kinds, example = "real numbers", "biuf", "'float32'"
     if name == "y":

@@ -11,7 +11,7 @@ import copy
 import itertools
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.errors import InvalidTypeError
@@ -305,28 +306,30 @@ _NEUTRAL = {
 }
 
 
-def packed_remark(part: Any, name: str) -> str | None:
-    """Return a warning if the attributes of an argument say that its values are coded, or None."""
-    attrs = dict(getattr(part, "attrs", {}))
-    if not attrs or part.dtype.kind not in "iuf":
-        return None
-    if name == "y" and " since " in (units := str(attrs.get("units"))):
-        raise InvalidTypeError(
-            f"y must hold numbers or text, found dates, stored as {shown(units)}",
-            argument="y",
-            remedy="name another column or array, or convert it where it is stored",
-        )
-    metadata: Any = getattr(getattr(part, "array", None), "metadata", None)
-    if getattr(metadata, "zarr_format", None) == 2 and "_ARRAY_DIMENSIONS" in attrs:
-        attrs["_FillValue"] = metadata.fill_value  # xarray keeps it there in this format
-    values = {key: next(iter(np.ravel(attrs[key])), None) for key in _NEUTRAL if key in attrs}
-    coded = [f"{key}={v}" for key, v in values.items() if str(v) not in _NEUTRAL[key]]
-    if not coded:
-        return None
-    return (
-        f"{name} is stored with {' and '.join(coded)}, and is read as it is stored; pass what "
-        f"xarray.open_dataset opens, which decodes values and leaves out those that are missing."
-    )
+def warn_of_packing(parts: Sequence[Any], name: str) -> None:
+    """Warn if the attributes of one of the arrays of an argument say that its values are coded."""
+    for part in parts:
+        attrs = dict(getattr(part, "attrs", {}))
+        if not attrs or part.dtype.kind not in "iuf":
+            continue
+        if name == "y" and " since " in (units := str(attrs.get("units"))):
+            raise InvalidTypeError(
+                f"y must hold numbers or text, found dates, stored as {shown(units)}",
+                argument="y",
+                remedy="name another column or array, or convert it where it is stored",
+            )
+        metadata: Any = getattr(getattr(part, "array", None), "metadata", None)
+        if getattr(metadata, "zarr_format", None) == 2 and "_ARRAY_DIMENSIONS" in attrs:
+            attrs["_FillValue"] = metadata.fill_value  # xarray keeps it there in this format
+        values = {key: next(iter(np.ravel(attrs[key])), None) for key in _NEUTRAL if key in attrs}
+        coded = [f"{key}={v}" for key, v in values.items() if str(v) not in _NEUTRAL[key]]
+        if coded:
+            warn_user(
+                f"{name} is stored with {' and '.join(coded)}, and is read as it is stored; pass "
+                "what xarray.open_dataset opens, which decodes values and leaves out those that "
+                "are missing."
+            )
+            return
 
 
 # --- arrays inside of Dask and xarray ------------------------------------------------------

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset._build import Methods, default_size, job_of, members_of, run_job
+from daskcoreset._build import Methods, default_size, job_of, members_of
 from daskcoreset.constructions.draws import Draw
 from daskcoreset.constructions.portfolio import PortfolioJob
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import about_member
-from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, text_table
 from daskcoreset.core.typing import FloatArray
@@ -271,7 +270,7 @@ def _drawn(
                 define = job_of(members[key.method], key.size, n_clusters, seed + key.draw, Draw())
                 jobs[f"{key}"] = job = define(blocks)
             passes[key.method] = job.reads
-        portfolio: Portfolio = run_job(PortfolioJob(blocks, jobs, Draw().split_every), None)
+        portfolio = PortfolioJob(blocks, jobs, Draw().split_every).run(None)
     return dict(zip(keys, portfolio.values(), strict=True)), passes
 
 

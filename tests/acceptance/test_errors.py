@@ -226,7 +226,7 @@ BESIDE: list[tuple[Any, type[Exception], tuple[str, ...]]] = [
     (np.ones((4, 1)), ValueError, ("must have 1 dimension, found shape (4, 1)", "{}.ravel")),
     (np.ones(4, complex), TypeError, ("found dtype complex128", "convert it")),
     (np.ones(4, "M8[s]"), TypeError, ("found dtype datetime64",)),
-    (sp.csr_array(np.ones((4, 1))), ValueError, ("{} must have 1 dimension",)),
+    (sp.csr_array(np.ones((4, 1))), TypeError, ("{} is sparse", "toarray")),
     (sp.coo_array(np.ones(4)), TypeError, ("{} is sparse", "toarray")),
     ("target", ValueError, ("{} names no file or folder", "target'", "X has no columns")),
     (da.ones(4)[da.ones(4) > 0], ValueError, ("{} has unknown chunk sizes but X has known",)),

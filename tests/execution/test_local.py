@@ -18,7 +18,8 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CoresetSVC
 from daskcoreset.execution import local
-from daskcoreset.inputs.blocks import HUGE_BYTES, MEMORY_BYTES, TARGET_BYTES, row_blocks
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.cuts import HUGE_BYTES, MEMORY_BYTES, TARGET_BYTES
 from daskcoreset.metrics import kmeans_cost
 
 ROWS = np.random.default_rng(0).normal(size=(4000, 5))
@@ -28,8 +29,8 @@ ROWS[:1000] += 20.0
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few thousand rows count as large."""
-    monkeypatch.setattr("daskcoreset.inputs.blocks.MEMORY_BYTES", 40_000)
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 20_000)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.MEMORY_BYTES", 40_000)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.TARGET_BYTES", 20_000)
     monkeypatch.setattr(local, "MEMORY_BYTES", 40_000)
 
 

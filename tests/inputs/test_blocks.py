@@ -20,9 +20,9 @@ from tests.acceptance.tools.input_kinds import (
 
 
 def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 1000 * 12)
-    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 4000 * 12)
-    monkeypatch.setattr("daskcoreset.inputs.blocks.MEMORY_BYTES", 2000 * 12)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.TARGET_BYTES", 1000 * 12)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.HUGE_BYTES", 4000 * 12)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.MEMORY_BYTES", 2000 * 12)
     big = np.zeros((10_001, 3), np.float32)
     split = (910,) * 2 + (909,) * 9
     assert row_blocks(da.from_array(big, chunks=-1)).sizes == split
@@ -61,7 +61,7 @@ def test_row_blocks__zarr_in_whole_chunks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 8 * 1000)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.TARGET_BYTES", 8 * 1000)
     made = stored(tmp_path, "X.zarr", np.zeros((1000, 2), np.float32), **stored_as)
     assert row_blocks(made).sizes == sizes
     assert granularity * (sizes[0] // granularity or 1) >= sizes[0]
@@ -83,7 +83,7 @@ def test_row_blocks__of_a_million_chunks_are_at_most_100_000() -> None:
 
 def test_build__of_more_chunks_than_blocks_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"TARGET_BYTES": 8, "SMALL_BYTES": 8, "MAX_BLOCKS": 100}.items():
-        monkeypatch.setattr(f"daskcoreset.inputs.blocks.{name}", value)
+        monkeypatch.setattr(f"daskcoreset.inputs.cuts.{name}", value)
     coreset = build(unwritten(1000, 1), size=10, random_state=0)
     assert coreset.provenance["n_blocks"] <= 100
     assert coreset.weights.sum() == pytest.approx(1000)
@@ -92,8 +92,8 @@ def test_build__of_more_chunks_than_blocks_may_be(monkeypatch: pytest.MonkeyPatc
 def test_row_blocks__huge_chunks_and_row_groups_are_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 100 * 8)
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 50 * 8)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.HUGE_BYTES", 100 * 8)
+    monkeypatch.setattr("daskcoreset.inputs.cuts.TARGET_BYTES", 50 * 8)
     X = np.arange(600, dtype=np.float32).reshape(300, 2)
     array = zarr.create_array(tmp_path / "X.zarr", data=X, chunks=(250, 2))
     assert row_blocks(array).sizes == (84, 83, 83, 50)

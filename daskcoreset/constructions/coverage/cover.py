@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from daskcoreset.constructions.coverage.reads import Cover, cover
+from daskcoreset.constructions.job import on_grid
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.messages import package_versions, warn_user
@@ -103,39 +104,50 @@ def check_diameter(diameter: Any) -> None:
     as_float("diameter", diameter, example, minimum=1e-140, maximum=1e140)
 
 
-def build_cover(
-    coverage: Coverage, blocks: RowBlocks, *, split_every: int = 16, progress: bool | None = None
-) -> Coreset:
-    """Build the coreset of core points.
+@dataclass(frozen=True, eq=False)
+class CoverJob:
+    """The build of a cover, which decides after each pass whether to read again.
 
-    Parameters
+    Attributes
     ----------
-    coverage : Coverage
     blocks : RowBlocks
         Rows of weight zero are covered, too.
-    split_every, progress
-        As in `daskcoreset.build`.
-
-    Warns
-    -----
-    CoresetWarning
-        If every row is a core point, so that nothing was reduced.
+    coverage : Coverage
     """
-    diameter = None if coverage.diameter is None else float(coverage.diameter)
-    size = None if coverage.size is None else int(coverage.size)
-    core = cover(blocks, diameter, max_points=size, split_every=split_every, progress=progress)
-    if len(core) == core.n_rows > 1:
-        warn_user(
-            f"every one of the {core.n_rows} rows is a core point at diameter={core.diameter:g}: "
-            f"nothing was reduced; pass a larger diameter."
+
+    blocks: RowBlocks
+    coverage: Coverage
+
+    def run(self, progress: bool | None) -> Coreset:
+        """Build the coreset of core points.
+
+        Warns
+        -----
+        CoresetWarning
+            If every row is a core point, so that nothing was reduced.
+        """
+        blocks, coverage = self.blocks, self.coverage
+        diameter = None if coverage.diameter is None else float(coverage.diameter)
+        core = cover(
+            blocks,
+            diameter,
+            max_points=None if coverage.size is None else int(coverage.size),
+            progress=progress,
         )
-    return Coreset(
-        points=csr_rows(core.points) if blocks.sparse else core.points,
-        weights=core.weights,
-        indices=core.indices,
-        labels=core.labels,
-        provenance=_provenance(coverage, blocks, core),
-    )
+        if len(core) == core.n_rows > 1:
+            warn_user(
+                f"every one of the {core.n_rows} rows is a core point at "
+                f"diameter={core.diameter:g}: nothing was reduced; pass a larger diameter."
+            )
+        coreset = Coreset(
+            points=csr_rows(core.points) if blocks.sparse else core.points,
+            weights=core.weights,
+            indices=core.indices,
+            labels=core.labels,
+            provenance=_provenance(coverage, blocks, core),
+        )
+        found: Coreset = on_grid(coreset, blocks.cube)
+        return found
 
 
 def _provenance(coverage: Coverage, blocks: RowBlocks, core: Cover) -> dict[str, Any]:

@@ -29,7 +29,8 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError, NotSeparableError
 from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, HardMarginModel
 from daskcoreset.execution.engine import BlockResults
-from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.cuts import HUGE_BYTES
 
 # The epsilon of data in one block of memory, where reading costs nothing.
 _EXACT = 1e-9
