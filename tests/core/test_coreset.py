@@ -18,7 +18,6 @@ import xarray as xr
 from dask.base import tokenize
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.points import WeightedPoints
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 from tests.tools.coresets import RECORD, make_coreset, rows
 
@@ -64,14 +63,6 @@ def test_to_zarr__opens_in_xarray(coreset: Coreset, tmp_path: Path) -> None:
             both = [one.assign(labels=one.labels.astype(object)) for one in both]
         assert both[0].equals(both[1])
         assert json.loads(made.attrs["provenance"]) == stored.attrs["provenance"]
-
-
-@variants
-def test_merge__is_the_union(coreset: Coreset) -> None:
-    union = coreset.merge(coreset, coreset, offsets=[0, 1000, 2000])
-    for i in range(3):
-        moved = dataclasses.replace(coreset, indices=coreset.indices + 1000 * i)
-        assert WeightedPoints.equals(union.take(slice(4 * i, 4 * i + 4)), moved)
 
 
 def test_merge__records_its_parts() -> None:
@@ -141,10 +132,3 @@ def test_conversions__name_the_missing_extra(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingDependencyError, match=rf'pip install "daskcoreset\[{extra}\]"'):
         getattr(EMPTY, method)()
-
-
-def test_repr__is_one_line() -> None:
-    assert repr(make_coreset(seed=3)) == (
-        "Coreset(lightweight: 4 of 1,000 rows, 3 features, no labels, seed 3)"
-    )
-    assert repr(EMPTY) == "Coreset(4 rows, 3 features, no labels)"

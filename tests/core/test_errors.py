@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import zarr
 from sklearn.cluster import KMeans
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, build, build_many
-from daskcoreset.errors import CoresetWarning, InvalidTypeError, StoreError
+from daskcoreset import CoresetStream, CoresetTree, build, build_many
+from daskcoreset.errors import CoresetWarning, InvalidTypeError
 
 
 def test_warnings__point_at_the_line_that_called() -> None:
@@ -19,16 +18,6 @@ def test_warnings__point_at_the_line_that_called() -> None:
     with pytest.warns(CoresetWarning, match="nothing was reduced") as caught:
         build(np.ones((3, 2)))
     assert caught[0].filename == __file__
-
-
-def test_stores__errors_say_what_is_there(tmp_path: Path) -> None:
-    zarr.create_array(str(tmp_path / "array"), data=np.ones((4, 2)))
-    with pytest.raises(StoreError, match="is not a coreset of daskcoreset") as caught:
-        Coreset.from_zarr(tmp_path / "array")
-    assert caught.value.argument == "store"
-    with pytest.raises(StoreError, match="there is no coreset-tree at ") as caught:
-        CoresetTree.open(tmp_path / "missing")
-    assert caught.value.argument == "path"
 
 
 def test_trees__say_how_they_are_opened_and_what_to_fit(tmp_path: Path) -> None:

@@ -8,31 +8,6 @@ import pytest
 from daskcoreset.core.sampling import systematic_walk
 
 
-def test_systematic_walk__one_row_at_the_point_of_every_unit() -> None:
-    # Quarters: units hold four rows each, and no row lies across two.
-    uniforms = np.array([0.1, 0.3, 0.6, 0.9])
-    assert systematic_walk(np.full(16, 0.25), uniforms).tolist() == [0, 5, 10, 15]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "rows"),
-    [
-        (0.7, 0.0, [1, 2]),  # taken by the first unit: the second one draws behind it
-        (0.7, 0.99, [1, 2]),
-        (0.2, 0.49, [0, 1]),  # not taken, then with probability 0.2 / (1 - 0.4) = 1 / 3
-        (0.2, 0.33, [0, 1]),
-        (0.2, 0.34, [0, 2]),
-    ],
-)
-def test_systematic_walk__a_row_across_two_units(
-    first: float, second: float, rows: list[int]
-) -> None:
-    inclusion = np.array([0.6, 0.6, 0.8])
-    if second == 0.49:
-        inclusion = np.array([0.6, 0.7, 0.7])  # 0.3 / (1 - 0.4) = 1 / 2
-    assert systematic_walk(inclusion, np.array([first, second, 0.5])).tolist() == rows
-
-
 def test_systematic_walk__certain_rows_are_all_taken() -> None:
     for uniform in (0.0, 0.1, 0.5, 1.0 - 1e-12):
         for lead in ([], [0.3], [0.3, 0.0, 0.3]):

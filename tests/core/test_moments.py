@@ -9,22 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.moments import (
-    Moments,
-    box_of,
-    merge_boxes,
-    merge_moments,
-    merge_scatters,
-    moments_of,
-    scatter_of,
-)
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.testing import row_sets
-from tests.tools.divergences import gamma
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -81,38 +71,3 @@ def test_merge_moments__any_bracketing_is_exact(blocks: list[Block], seed: int) 
 
     assert_close(bracketed(parts, np.random.default_rng(seed)), *joined(blocks))
     assert_close(reduce(merge_moments, parts), *joined(blocks))
-
-
-@given(blocks=row_sets())
-def test_moments_of__one_block_is_exact(blocks: list[Block]) -> None:
-    points, u = joined(blocks)
-
-    assert_close(moments_of(points, u), points, u)
-
-
-def test_box_of__holds_the_rows_that_count() -> None:
-    points, weights = gamma(20, 3), np.arange(20.0)
-    points[0] = 1e20  # without weight
-    for rows in (points, sp.csr_array(points)):
-        merged = merge_boxes(box_of(rows[:7], weights[:7]), box_of(rows[7:], weights[7:]))
-        np.testing.assert_array_equal(merged.low, points[1:].min(axis=0))
-        np.testing.assert_array_equal(merged.high, points[1:].max(axis=0))
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_scatter_of__merges_to_the_weighted_covariance(sparse: bool) -> None:
-    points, weights = gamma(2000, 4) + 1e6, gamma(2000, seed=1)
-    weights[:3] = 0.0
-    expected = np.cov(points.T, aweights=weights, ddof=0)
-    points[:3] = 1e20
-    rows: Any = sp.csr_array(points) if sparse else points
-
-    parts = [scatter_of(rows[i:j], weights[i:j]) for i, j in [(0, 3), (3, 700), (700, 2000)]]
-
-    for merged in (
-        merge_scatters(merge_scatters(parts[0], parts[1]), parts[2]),
-        merge_scatters(parts[1], merge_scatters(parts[2], parts[0])),
-    ):
-        assert merged.weight == pytest.approx(weights.sum())
-        np.testing.assert_allclose(merged.mean, np.average(points, axis=0, weights=weights))
-        np.testing.assert_allclose(merged.covariance, expected, rtol=1e-6, atol=1e-8)

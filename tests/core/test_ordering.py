@@ -22,15 +22,6 @@ def test_spatial_order__same_in_plain_numpy(n: int, offset: float) -> None:
         assert spatial_order(X, mass).tolist() == bisection_order(X, mass).tolist()
 
 
-def test_spatial_order__first_split_is_across_the_widest_column() -> None:
-    X = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 30.0, 1.0]
-    order = spatial_order(X, np.full(100, 0.5))
-    low = X[order, 1] <= X[:, 1].mean()
-    sides = np.flatnonzero(np.diff(low))
-
-    assert len(sides) < 5  # the axis is not quite that of the column
-
-
 def test_spatial_order__equal_rows_stay_together() -> None:
     values = np.random.default_rng(0).permutation(np.repeat(np.arange(7.0) ** 2 + 0.1, 5))
     mass = np.random.default_rng(1).random(35)

@@ -19,29 +19,6 @@ TEXT = np.array(["red", "blue", "Zoë", ""])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_weighted_points__share_memory_and_are_read_only(sparse: bool) -> None:
-    given_arrays = rows(sparse=sparse), np.ones(4), np.arange(4), np.arange(4)
-    part: Any = WeightedPoints(*given_arrays)
-    for pair in zip(given_arrays, vars(part).values(), strict=True):
-        before, kept = (one.data if sp.issparse(one) else one for one in pair)
-        assert np.shares_memory(before, kept)
-        assert before.flags.writeable
-        assert not kept.flags.writeable
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        part.weights = np.ones(4)
-
-
-def test_weighted_points__keep_sparse_input_untouched() -> None:
-    unsorted = sp.csr_array(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3]), shape=(1, 2))
-    for matrix in (unsorted, sp.coo_matrix(unsorted), sp.csr_matrix(unsorted)):
-        points: Any = WeightedPoints(matrix, np.ones(1), np.arange(1)).points
-        assert type(points) is sp.csr_array
-        assert points.has_canonical_format
-        assert points.toarray().tolist() == [[2.0, 4.0]]
-    assert list(unsorted.indices) == [1, 0, 1]
-
-
-@pytest.mark.parametrize("sparse", [False, True])
 def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
     coreset: Any = make_coreset(sparse=sparse, labels=TEXT)
     part: Any = coreset.take(np.array([3, 1]))

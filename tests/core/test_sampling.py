@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import assume, given, strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from daskcoreset.core.block import Block
@@ -156,15 +156,6 @@ def test_systematic__as_many_rows_as_expected_in_every_stretch(
     # Up to any row, what is taken differs from what is expected by less than one.
     assert np.abs(np.cumsum(taken - inclusion)).max(initial=0.0) < 1 + 1e-6
     assert abs(len(rows) - inclusion.sum()) < 1 + 1e-6
-
-
-@given(scores=arrays(np.float64, st.integers(2, 400), elements=MODERATE), data=st.data())
-def test_systematic__exactly_as_many_rows_as_wanted(scores: FloatArray, data: Any) -> None:
-    assume((scores > 0).any())
-    size = data.draw(st.integers(1, int((scores > 0).sum())))
-    rows = systematic(inclusion_probabilities(scores, size), np.random.default_rng(0))
-
-    assert len(rows) == len(set(rows.tolist())) == size
 
 
 RNG = np.random.default_rng(0)

@@ -18,15 +18,6 @@ from dask import delayed
 from tests.acceptance.face import build, errors, plan
 
 
-def test_npy__that_grew(tmp_path: Path) -> None:
-    path = tmp_path / "X.npy"
-    np.save(path, np.ones((100, 2)))
-    lazy = plan(path, size=10, random_state=0)
-    path.unlink()
-    np.save(path, np.ones((150, 2)))
-    assert lazy.compute().weights.sum() == pytest.approx(100)
-
-
 @pytest.mark.parametrize("change", ["dtype", "rows"])
 def test_zarr__that_was_rewritten_between_plan_and_build(change: str, tmp_path: Path) -> None:
     path = tmp_path / "X.zarr"

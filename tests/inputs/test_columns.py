@@ -14,17 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from tests.acceptance.face import (
-    Draw,
-    MergeReduce,
-    build,
-    call,
-    create_tree,
-    errors,
-    estimators,
-    open_rows,
-    stream as make_stream,
-)
+from tests.acceptance.face import Draw, MergeReduce, build, errors, estimators, open_rows
 
 FRAME = pd.DataFrame(
     np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"]
@@ -73,34 +63,6 @@ def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
     for X in (tmp_path / "g.npz", group, group["X"], tmp_path / "g.zarr" / "X"):
         with pytest.raises(errors.InvalidInputError, match=r"columns selects.* leave columns out"):
             build(open_rows(X, columns=["a"]))
-
-
-def test_estimator__with_columns_answers_in_memory_as_without() -> None:
-    plain = estimators.CoresetKMeans(2, size=50, random_state=0).fit(FRAME[["b", "a"]])
-    chosen = call(
-        estimators.CoresetKMeans(2, size=50, random_state=0).fit,
-        open_rows(FRAME, columns=["b", "a"]),
-    )
-    np.testing.assert_array_equal(plain.cluster_centers_, chosen.cluster_centers_)
-    assert list(chosen.feature_names_in_) == ["b", "a"]
-    labels = call(
-        chosen.predict,
-        open_rows(FRAME, columns=["b", "a"]),
-    )
-    assert isinstance(labels, pd.Series)
-    np.testing.assert_array_equal(labels, plain.predict(FRAME[["b", "a"]]))
-
-
-def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
-    stream = make_stream(size=20, random_state=0)
-    call(
-        stream.partial_fit,
-        open_rows(iter([(FRAME, "y"), (FRAME, "y")]), columns=["a", "b"]),
-    )
-    assert stream.n_rows == 600
-    assert stream.rows().points.shape[1] == 2
-    tree = create_tree(tmp_path / "tree", size=20, random_state=0)
-    assert call(tree.append, open_rows(FRAME, columns=["b"]), "y").rows == 300
 
 
 @pytest.mark.parametrize("kind", ["path", "dask", "polars"])

@@ -84,16 +84,6 @@ def test_seed_cells__draws_by_squared_distance() -> None:
     assert statistic < chi2.isf(1e-6, able.sum() - 1)
 
 
-def test_seed_cells__fewer_distinct_rows_than_clusters() -> None:
-    points = np.repeat([[1.0, 2.0], [3.0, 4.0]], 10, axis=0)
-
-    found = seed_cells(points, np.ones(20), 5, np.random.default_rng(0)).clusters
-
-    assert len(found) == 2
-    assert found.cost == 0
-    np.testing.assert_array_equal(found.weights, [10, 10])
-
-
 def test_seed_cells__rows_without_weight_are_never_seeds() -> None:
     points, weights = blobs(4)
     weights[:] = 0

@@ -18,15 +18,6 @@ def test_between__overflows_only_to_infinity() -> None:
     assert found[0] == np.inf
 
 
-def test_dominating__of_known_boxes() -> None:
-    low, high = [0.5, 2.0], [1.0, 8.0]
-
-    np.testing.assert_allclose(KullbackLeibler().dominating(low, high).precision, [1.0, 0.25])
-    np.testing.assert_allclose(KullbackLeibler().similarity(low, high), [0.5, 0.25])
-    np.testing.assert_allclose(ItakuraSaito().dominating(low, high).precision, [2.0, 0.125])
-    np.testing.assert_allclose(ItakuraSaito().similarity(low, high), [0.25, 0.0625])
-
-
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [

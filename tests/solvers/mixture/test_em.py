@@ -9,14 +9,12 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
-from sklearn.mixture import GaussianMixture
 
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
+from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    assign,
     log_likelihood,
     responsibilities,
     score_samples,
@@ -43,32 +41,6 @@ def parts_of(kind: CovarianceType, X: FloatArray, k: int = 3) -> tuple[FloatArra
 def start_of(kind: CovarianceType, X: FloatArray, k: int = 3) -> dict[str, Any]:
     start = mixture_from_precisions(kind, *parts_of(kind, X, k))
     return {"n_components": k, "covariance_type": kind, "start": start}
-
-
-def assert_agrees(fit: MixtureFit, theirs: Any, X: FloatArray) -> None:
-    assert_same_mixture(fit.mixture, theirs, 1e-6)
-    assert fit.n_iter == theirs.n_iter_
-    assert fit.converged == theirs.converged_
-    assert fit.lower_bound == pytest.approx(theirs.lower_bound_, abs=1e-6)
-    mixture = fit.mixture
-    np.testing.assert_allclose(score_samples(mixture, X), theirs.score_samples(X), atol=1e-6)
-    np.testing.assert_allclose(responsibilities(mixture, X), theirs.predict_proba(X), atol=1e-6)
-    np.testing.assert_array_equal(assign(mixture, X), theirs.predict(X))
-    fit_term, n_parameters = -2.0 * log_likelihood(mixture, X), mixture.n_parameters
-    assert fit_term + n_parameters * np.log(len(X)) == pytest.approx(theirs.bic(X), rel=1e-9)
-    assert fit_term + 2.0 * n_parameters == pytest.approx(theirs.aic(X), rel=1e-9)
-
-
-@kinds
-def test_fit_mixture__agrees_with_sklearn_from_a_given_start(kind: CovarianceType) -> None:
-    X = blobs()
-    parts = dict(zip(("weights", "means", "precisions"), parts_of(kind, X), strict=True))
-    given: Any = {f"{name}_init": part for name, part in parts.items()}
-    theirs = GaussianMixture(3, covariance_type=kind, **given, tol=1e-5, max_iter=500).fit(X)
-    fit = fit_mixture(X, **start_of(kind, X), tol=1e-5, max_iter=500)
-
-    assert fit.n_iter > 5
-    assert_agrees(fit, theirs, X)
 
 
 @pytest.mark.usefixtures("quiet")
