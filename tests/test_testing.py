@@ -13,8 +13,10 @@ from daskcoreset.core.moments import Moments, merge_moments
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import SensitivityContract
-from tests.sensitivities.test_lightweight import TestLightweight as ContractOfLightweight
-from tests.sensitivities.test_uniform import TestUniform as ContractOfUniform
+from tests.sensitivities.test_contracts import (
+    TestLightweight as ContractOfLightweight,
+    TestUniform as ContractOfUniform,
+)
 from tests.tools.blocks import TwoFolds, rows
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from pathlib import Path
 
 import pytest
 
@@ -18,27 +16,7 @@ from daskcoreset.sensitivities import (
     resolve_method,
     takes_parts,
 )
-from daskcoreset.testing import SensitivityContract
 from tests.tools.blocks import TwoFolds
-
-# --- what the contract must see ----------------------------------------------------------
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
-@pytest.mark.parametrize("file", sorted(path.stem for path in Path(__file__).parent.glob("test_*")))
-def test_contracts__costs_are_unbiased_over_more_seeds(
-    file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """False-alarm rate: 1e-6 a construction."""
-    for one in vars(importlib.import_module(f"tests.sensitivities.{file}")).values():
-        if isinstance(one, type) and issubclass(one, SensitivityContract) and "Test" in str(one):
-            monkeypatch.setattr(one, "n_seeds", 400)
-            one().test_draws__unbiased_for_every_query()
-
-
-# --- names -------------------------------------------------------------------------------
 
 
 def test_constructions__are_known_by_their_names() -> None:

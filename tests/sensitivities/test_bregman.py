@@ -5,19 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from daskcoreset.sensitivities import Lightweight, LightweightBregman
 from daskcoreset.solvers.divergences import SquaredMahalanobis
-from daskcoreset.testing import SensitivityContract, assert_mean, cut_rows, draw
-from tests.tools.bregman import (
-    FULL,
-    POSITIVE,
-    OnPositive,
-    Own,
-    halves,
-    settled,
-)
+from daskcoreset.testing import assert_mean, cut_rows, draw
+from tests.tools.bregman import FULL, POSITIVE, Own, halves, settled
 
 
 def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
@@ -49,15 +41,3 @@ def test_lightweight_own_divergence__with_a_full_matrix() -> None:
     for block in halves():  # the factor of the whole matrix cancels
         scores = own.scores(block, found)
         np.testing.assert_allclose(scores, fixed.scores(block, expected), rtol=1e-9)
-
-
-@pytest.mark.nightly  # its draws are those of Lightweight, whose contract runs always
-class TestLightweightEuclidean(SensitivityContract):
-    def construction(self) -> LightweightBregman:
-        return LightweightBregman()
-
-
-@pytest.mark.nightly  # the code of the Euclidean one, with another divergence
-class TestLightweightKullbackLeibler(SensitivityContract):
-    def construction(self) -> OnPositive:
-        return OnPositive("kl")

@@ -10,15 +10,8 @@ import pytest
 from daskcoreset import Mixture, StrongKMeans, build
 from daskcoreset.core.block import Block
 from daskcoreset.errors import CoresetWarning
-from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.solvers.kmeans import Clusters
-from daskcoreset.testing import SensitivityContract
 from tests.pairs import each
-
-
-def table(seed: int = 0) -> Clusters:
-    rng = np.random.default_rng(seed)
-    return Clusters(rng.normal(size=(4, 3)), rng.random(4) + 1, rng.random(4))
 
 
 def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
@@ -32,21 +25,6 @@ def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
     np.testing.assert_allclose(between, [[0.0], [0.0], [40 / 9]])
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat blocks of more than 40 rows as long ones."""
-    for name, rows in (("_DIRECT_ROWS", 40), ("_SAMPLE_ROWS", 20), ("_ROWS_PER_CENTER", 1)):
-        monkeypatch.setattr(rough, name, rows)
-
-
-def test_strong_kmeans__more_clusters_than_distinct_rows() -> None:
-    X = np.repeat([[0.0, 1.0], [2.0, 3.0]], [900, 100], axis=0)
-
-    coreset = build(X, size=50, method=StrongKMeans(10), random_state=0)
-
-    np.testing.assert_allclose(coreset.weights[coreset.points[:, 0] == 0].sum(), 900, rtol=0.1)
-
-
 def test_build__size_below_the_number_of_clusters_is_warned_of() -> None:
     X = np.random.default_rng(0).normal(size=(100, 2))
 
@@ -54,19 +32,6 @@ def test_build__size_below_the_number_of_clusters_is_warned_of() -> None:
         coreset = build(X, size=5, method=StrongKMeans(9), random_state=0)
 
     assert len(coreset) == 5
-
-
-@pytest.mark.parametrize("method", [StrongKMeans(3), "lightweight", "uniform"])
-def test_build__all_weight_on_one_row(method: Any) -> None:
-    X = np.random.default_rng(0).normal(size=(100, 2))
-    weights = np.zeros(100)
-    weights[42] = 7.0
-
-    with pytest.warns(CoresetWarning, match="size=10, but the coreset has 1 rows"):
-        coreset = build(X, size=10, method=method, sample_weight=weights, random_state=0)
-
-    np.testing.assert_array_equal(coreset.indices, [42])
-    np.testing.assert_allclose(coreset.weights, [7.0])
 
 
 @each(construction=[StrongKMeans(5), Mixture(3)], n=[2_000, 20_000])
@@ -83,14 +48,3 @@ def test_build__rows_without_weight_may_hold_anything(construction: Any, n: int)
     found = build(rows, method=construction, **options)
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.weights, expected.weights)
-
-
-class TestStrongKMeans(SensitivityContract):
-    def construction(self) -> StrongKMeans:
-        return StrongKMeans(3)
-
-
-@pytest.mark.nightly  # the code of StrongKMeans, whose contract runs always
-class TestWelterweight(SensitivityContract):
-    def construction(self) -> StrongKMeans:
-        return StrongKMeans(8, n_centers=2)

@@ -9,20 +9,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from daskcoreset import CoresetStream, Draw, LeastSquares, MergeReduce, build
+from daskcoreset import CoresetStream, Draw, MergeReduce, build
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LeastSquaresCost
-from daskcoreset.testing import SensitivityContract
 from tests.pairs import each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 4)) * RNG.lognormal(size=(4000, 1)) + 3.0
 Y = X @ [1.0, -1.0, 0.5, 0.0] + RNG.normal(size=4000)
-
-
-class TestLeastSquares(SensitivityContract):
-    def construction(self) -> LeastSquares:
-        return LeastSquares()
 
 
 @pytest.mark.parametrize("passes", [1, 2])

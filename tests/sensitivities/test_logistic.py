@@ -9,24 +9,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from daskcoreset import Logistic, build, plan
-from daskcoreset.testing import SensitivityContract
 from tests.pairs import few
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 4)) * RNG.lognormal(size=(4000, 1))
 Y = np.where(X @ [1.0, -1.0, 0.5, 0.0] + RNG.logistic(size=4000) > 1, "b", "a")
-
-
-@pytest.mark.nightly  # costs, bits and scores are held by the acceptance tests
-class TestLogistic(SensitivityContract):
-    def construction(self) -> Logistic:
-        return Logistic(variant="systematic", reads=1)
-
-
-@pytest.mark.nightly  # likewise; what is new in two reads has tests below
-class TestLogisticTwoReads(SensitivityContract):
-    def construction(self) -> Logistic:
-        return Logistic(variant="systematic")
 
 
 def _excess(size: int, method: Any, rows: Any, y: Any, seeds: range, **options: Any) -> list[float]:

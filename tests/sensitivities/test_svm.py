@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
 
 from daskcoreset import build
 from daskcoreset.core.block import Block
-from daskcoreset.errors import CoresetWarning
 from daskcoreset.sensitivities import SVM
-from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.testing import SensitivityContract
 from tests.tools.two_classes import settled, two_classes
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here
     pytest.mark.filterwarnings("ignore:how far a solution fitted"),
 ]
-
-
-@pytest.mark.nightly  # costs, bits and scores are held by the acceptance tests
-class TestSystematic(SensitivityContract):
-    def construction(self) -> SVM:
-        return SVM(variant="systematic")
-
-
-@pytest.mark.nightly  # the code of the others but for the score, which has tests of its own
-class TestPaper(SensitivityContract):
-    def construction(self) -> SVM:
-        return SVM(variant="paper", n_clusters=2)
 
 
 # The score
@@ -64,38 +47,3 @@ def test_build__sorted_by_class_reads_no_block_twice() -> None:
     order = np.argsort(y, kind="stable")
     coreset = build(X[order], y[order], size=300, method="svm", chunks=500, random_state=0)
     assert coreset.provenance["blocks_read_again"] == 0
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.parametrize(("share", "size"), [(0.5, 41), (0.02, 60)])
-def test_default__rows_that_a_plane_separates_are_as_good_as_uniform_ones(
-    share: float, size: int
-) -> None:
-    """By the activity as well they cost 1.5 to 3 times as much more than the best classifier."""
-    rng = np.random.default_rng(20)
-    X = rng.normal(size=(10_000, 20))
-    z = X @ rng.normal(size=20) / 3.0 + 0.7 * rng.normal(size=10_000)
-    y = np.where(z > np.quantile(z, 1.0 - share), 1.0, -1.0)
-    least = solve_svm(X, y, np.ones(len(y)), tol=1e-4).cost
-
-    def excess(rows: Any, signs: Any, weights: Any) -> float:
-        fit = solve_svm(rows, signs, weights)
-        losses = np.maximum(1.0 - y * (X @ fit.coef + fit.intercept), 0.0)
-        return float((fit.coef @ fit.coef / 2 + losses.sum()) / least - 1.0)
-
-    drawn, uniform = [], []
-    for seed in range(6):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CoresetWarning)  # all are poor
-            coreset = build(X, y, size=size, method="svm", random_state=seed)
-        assert coreset.labels is not None
-        drawn.append(excess(coreset.points, coreset.labels, coreset.weights))
-        rows = rng.choice(len(y), size, replace=False)
-        while len(np.unique(y[rows])) < 2:
-            rows = rng.choice(len(y), size, replace=False)
-        uniform.append(excess(X[rows], y[rows], np.full(size, len(y) / size)))
-    assert np.mean(drawn) < 1.1 * np.mean(uniform)
-
-
-# Labels

@@ -1,0 +1,97 @@
+"""The contract of every construction, and one edge of the scores of lightweight coresets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskcoreset.sensitivities import (
+    SVM,
+    LeastSquares,
+    Lightweight,
+    Logistic,
+    Mixture,
+    StrongKMeans,
+    Uniform,
+)
+from daskcoreset.testing import SensitivityContract
+from tests.tools.blocks import rows
+
+# The coresets are tiny.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),
+    pytest.mark.filterwarnings("ignore:how far a solution fitted"),
+]
+
+
+class TestUniform(SensitivityContract):
+    def construction(self) -> Uniform:
+        return Uniform()
+
+
+class TestLightweight(SensitivityContract):
+    def construction(self) -> Lightweight:
+        return Lightweight()
+
+
+class TestStrongKMeans(SensitivityContract):
+    def construction(self) -> StrongKMeans:
+        return StrongKMeans(3)
+
+
+class TestMixture(SensitivityContract):
+    def construction(self) -> Mixture:
+        return Mixture(3)
+
+
+class TestLeastSquares(SensitivityContract):
+    def construction(self) -> LeastSquares:
+        return LeastSquares()
+
+
+# The acceptance tests hold costs, bits and scores of the labelled ones.
+
+
+@pytest.mark.nightly
+class TestLogistic(SensitivityContract):
+    def construction(self) -> Logistic:
+        return Logistic(variant="systematic")
+
+
+@pytest.mark.nightly
+class TestLogisticOneRead(SensitivityContract):
+    def construction(self) -> Logistic:
+        return Logistic(variant="systematic", reads=1)
+
+
+@pytest.mark.nightly
+class TestSVM(SensitivityContract):
+    def construction(self) -> SVM:
+        return SVM(variant="systematic")
+
+
+@pytest.mark.nightly
+class TestSVMAsProved(SensitivityContract):
+    def construction(self) -> SVM:
+        return SVM(variant="paper", n_clusters=2)
+
+
+CONTRACTS = [one for one in SensitivityContract.__subclasses__() if one.__module__ == __name__]
+
+
+@pytest.mark.nightly
+@pytest.mark.statistical
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_contracts__costs_are_unbiased_over_more_seeds(
+    contract: type[SensitivityContract], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """False-alarm rate: 1e-6 a construction."""
+    monkeypatch.setattr(contract, "n_seeds", 400)
+    contract().test_draws__unbiased_for_every_query()
+
+
+def test_lightweight__tiny_spread_does_not_overflow() -> None:
+    # phi is 2e-310, whose inverse no float64 holds.
+    block = rows([[0.0], [1e-155], [2e-155]])
+    summary = Lightweight().block_summary(block, None, np.random.default_rng(0))
+    np.testing.assert_allclose(Lightweight().scores(block, summary)[1], [0.25, 0.0, 0.25])
