@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 
-from daskcoreset.constructions.coverage.reads import cover, nearest
+from daskcoreset.constructions.coverage.reads import cover
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
@@ -73,19 +73,6 @@ def test_cover__of_sparse_rows_is_that_of_dense_ones(
     assert dense.weights.tolist() == sparse.weights.tolist()
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-def test_cover__keeps_labels_and_counts_dropped_rows(way: dict[str, Any]) -> None:
-    X = near_a_surface(200)
-    X[[3, 150]] = np.nan
-    found = cover(row_blocks(X, np.arange(200), chunks=60, on_invalid="drop"), **way)
-    assert found.labels is not None
-    assert found.labels.tolist() == found.indices.tolist()
-    assert found.n_rows == 198
-    assert sum(found.sizes.values()) == 200
-    with pytest.raises(InvalidInputError, match="row 3"):
-        cover(row_blocks(X, chunks=60), **way)
-
-
 def test_cover__promises_rows_without_weight_too() -> None:
     X = np.array([[0.0], [100.0], [101.0]])
     found = cover(row_blocks(X, sample_weight=np.array([1.0, 0.0, 0.0])), 4.0)
@@ -93,25 +80,6 @@ def test_cover__promises_rows_without_weight_too() -> None:
     assert found.weights.tolist() == [1.0, 0.0]
     with pytest.raises(InvalidInputError, match="sample_weight is zero on every row"):
         cover(row_blocks(X, sample_weight=np.zeros(3)), 4.0)
-
-
-@pytest.mark.parametrize("max_points", [10, 60, 75])
-def test_cover__that_needs_too_many_is_refused(max_points: int) -> None:
-    few = row_blocks(near_a_surface(500), chunks=200)
-    needed = len(cover(few, 0.2))
-    assert needed > 75
-    with pytest.raises(InvalidInputError, match=f"needs more than {max_points} core points"):
-        cover(few, 0.2, max_points=max_points)
-    assert len(cover(few, 0.2, max_points=2 * needed)) == needed
-
-
-def test_cover__says_that_distances_overflow() -> None:
-    X = np.array([[1e200], [-1e200], [0.0]])
-    with pytest.raises(InvalidInputError, match="overflow"):
-        cover(row_blocks(X), 1.0)
-    # Rows without weight may hold any number, but there is no distance from it.
-    with pytest.raises(InvalidInputError, match="overflow"):
-        cover(row_blocks(X, None, [0.0, 0.0, 1.0]), max_points=1)
 
 
 def test_cover__of_one_block_takes_the_farthest_rows() -> None:
@@ -158,15 +126,3 @@ def test_cover__of_more_points_than_distinct_rows(chunks: int) -> None:
     assert found.indices.tolist() == [0, 20, 40, 60, 80]
     assert found.weights.tolist() == [20.0] * 5
     assert (found.diameter, found.radius, found.least_diameter) == (0.0, 0.0, 0.0)
-
-
-def test_nearest__distances_are_exact_or_infinite() -> None:
-    from scipy.spatial import cKDTree
-
-    X = near_a_surface(50)
-    rows = np.concatenate([X + 3.0, [np.full(6, 1e200)]])
-    labels, squares = nearest(cKDTree(X), rows)
-    expected = distances(X + 3.0, X)
-    assert labels[:50].tolist() == expected.argmin(axis=1).tolist()
-    np.testing.assert_allclose(squares[:50], expected.min(axis=1) ** 2)
-    assert np.isinf(squares[50:]).all()

@@ -6,7 +6,6 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.constructions.margin.core_set import opposite_duplicates
 from daskcoreset.estimators import MaxMarginClassifier
 from daskcoreset.solvers.hard_margin import hard_margin_bias
 from tests.tools.margins import rows
@@ -34,10 +33,3 @@ def test_run__a_class_that_is_rare_within_a_block() -> None:
     data = da.from_array(X[rare], chunks=(len(rare), 4)), y[rare]
     model = MaxMarginClassifier().fit(*data)
     assert model.margin_ >= 0.9 * hard_margin_bias(X[rare], y[rare]).margin
-
-
-def test_duplicates__are_found_among_rows_of_one_class() -> None:
-    points = np.array([[0.0, 1.0], [0.0, 1.0], [2.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    signs = np.array([1.0, 1.0, 1.0, -1.0, 1.0])
-    assert opposite_duplicates(points, signs, np.array([7, 1, 5, 3, 9])) == (3, 5)
-    assert opposite_duplicates(points, np.abs(signs), np.arange(5)) is None

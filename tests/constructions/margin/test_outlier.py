@@ -8,21 +8,9 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import OutlierMaxMarginClassifier
 from tests.tools.margins import planted
-
-
-def test_auto__goes_over_to_random_draws() -> None:
-    X, y, _, _ = planted(2, 100, 3, 3)
-    options: dict[str, Any] = {"max_problems": 30, "random_state": 0, "fit_intercept": False}
-    rows = da.from_array(X, chunks=(30, 3))
-    with pytest.raises(InvalidInputError, match="the exact search needs more"):
-        OutlierMaxMarginClassifier(3, method="exact", **options).fit(rows, y)
-    with pytest.warns(CoresetWarning, match="draws were made"):
-        model = OutlierMaxMarginClassifier(3, **options).fit(rows, y)
-    assert model.result_ is not None
-    assert model.result_.method == "random"
 
 
 def test_run__a_class_that_may_vanish() -> None:

@@ -9,15 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.problems import (
-    MultiClassProblem,
-    SequenceProblem,
-    centering,
-)
-from daskcoreset.constructions.margin.structured import answers_of, structured_margin
+from daskcoreset.constructions.margin.problems import MultiClassProblem, centering
+from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.structured_problems import classes_of, planted
+from tests.tools.structured_problems import classes_of
 
 
 def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> StructuredMaxMargin:
@@ -26,24 +22,6 @@ def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> Str
         X = da.from_array(X, chunks=(chunks, X.shape[1]))
         y = da.from_array(np.asarray(y), chunks=chunks)
     return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
-
-
-def test_sequence__recovers_a_planted_model() -> None:
-    X, y, groups, _ = planted(1200)
-    problem = SequenceProblem(2, 3)
-    found = structured_margin(row_blocks(X, y, groups), problem, grouped=True)
-    assert found.converged
-    assert found.n_examples == 1200
-    new_X, new_y, new_groups, _ = planted(1200)  # other rows of the same model
-    rng = np.random.default_rng(9)
-    fresh = rng.normal(size=(4000, 2))
-    starts = np.arange(0, 4001, 5)
-    truth = SequenceProblem(2, 3)
-    w = planted(10)[3]
-    expected = truth.rivals(w, fresh, None, starts)[0]
-    got = problem.rivals(found.w, fresh, None, starts)[0]
-    assert (got == expected).mean() > 0.97
-    assert (answers_of(problem, found.w, new_X, new_groups.astype(float)) == new_y).all()
 
 
 def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +11,10 @@ import pytest
 
 import daskcoreset
 from daskcoreset.constructions.sampling import auto_size as growth
-from daskcoreset.constructions.sampling.auto_size import AutoSize
 from daskcoreset.core.coreset import thaw
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import CoresetWarning
-from daskcoreset.sensitivities import Mixture, Sensitivity, StrongBregman, StrongKMeans
+from daskcoreset.sensitivities import Mixture, Sensitivity, StrongBregman
 
 
 def mixture(n: int = 20_000, seed: int = 0) -> FloatArray:
@@ -41,37 +39,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that starts low, so that it has steps."""
     monkeypatch.setattr(growth, "_MIN_START", 40)
     monkeypatch.setattr(growth, "_ROWS_PER_CLUSTER", 5)
-
-
-@pytest.mark.usefixtures("small")
-def test_auto_size__doubles_until_agreement() -> None:
-    found = grown(mixture(), n_clusters=8, epsilon=0.1, random_state=3)
-    sizes = [step.size for step in found.steps]
-    assert len(sizes) >= 2
-    assert sizes == [sizes[0] * 2**i for i in range(len(sizes))]
-    assert all(step.disagreement > 0.1 for step in found.steps[:-1])
-    assert found.steps[-1].disagreement <= 0.1
-    assert found.steps[-1].solutions == 3 + AutoSize(8, 0.1, 0.1).seedings
-    assert found.agreed
-    assert found.size == sizes[-1]
-    assert found.reads == 2 * len(sizes) + 1
-    assert [step.on_data is None for step in found.steps] == [True] * (len(sizes) - 1) + [False]
-    assert found.steps[-1].on_data is not None
-    assert found.steps[-1].on_data <= 0.1
-
-
-@pytest.mark.usefixtures("small")
-def test_build__auto_says_how_in_its_provenance() -> None:
-    coreset = daskcoreset.grow(
-        mixture(), n_clusters=4, method=StrongKMeans(4), epsilon=0.2, delta=0.3, random_state=7
-    )
-    record = json.loads(json.dumps(thaw(coreset.provenance)))
-    rule = record["size_rule"]
-    assert (rule["rule"], rule["n_clusters"], rule["agreed"]) == ("auto", 4, True)
-    assert (rule["epsilon"], rule["delta"]) == (0.2, 0.3)
-    assert set(rule["steps"][-1]) == {"size", "disagreement", "on_data", "solutions", "reads"}
-    assert record["seed"] == 7
-    assert record["m"] == len(coreset) <= record["size"] == 2 * rule["size"]
 
 
 def test_auto_size__a_cost_of_zero_on_one_side_only_is_told_as_infinite() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,6 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetStream, CoresetTree, MergeReduce
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.errors import StoreError
 
 OPTIONS: dict[str, Any] = {
     "method": "uniform",
@@ -22,47 +19,6 @@ OPTIONS: dict[str, Any] = {
     "random_state": 1,
 }
 ROWS = np.arange(400, dtype=float).reshape(-1, 2)
-
-
-def batch(number: int) -> AnyArray:
-    return ROWS[8 * number : 8 * number + 8]
-
-
-def stream_in(path: Path) -> CoresetStream:
-    return CoresetStream(**OPTIONS, size=3, leaf_size=20, store=path)
-
-
-def tree_in(path: Path) -> CoresetTree:
-    return CoresetTree.create(path, **OPTIONS, size=3)
-
-
-@pytest.mark.parametrize("make", [stream_in, tree_in])
-def test_interrupt__while_the_store_does_not_read_says_so_and_goes_on_when_it_does(
-    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saved = make(tmp_path / "store")
-    saved.partial_fit(batch(0))
-    text, replace = repr(saved), os.replace
-
-    def interrupted(*args: Any, **options: Any) -> None:
-        replace(*args, **options)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        saved.partial_fit(batch(1))
-    monkeypatch.undo()
-    (tmp_path / "store").rename(tmp_path / "away")
-    for use in (lambda: len(saved), lambda: saved.partial_fit(batch(2))):
-        with pytest.raises(StoreError, match="there is no coreset-"):
-            use()
-    # What is only shown is as it was before.
-    assert repr(saved) == text
-    (tmp_path / "away").rename(tmp_path / "store")
-    assert len(saved) == (2 if make is tree_in else 16)
-    saved.partial_fit(batch(2))
-    opened: Any = CoresetTree.open if make is tree_in else CoresetStream.load
-    assert saved.coreset().equals(opened(tmp_path / "store").coreset())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reducers: few weighted rows of many, without bias, for every construction."""
+"""Reducers: constructions without scores, and a reducer of the user."""
 
 from __future__ import annotations
 
@@ -12,28 +12,7 @@ import daskcoreset
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.sensitivities import (
-    Uniform,
-)
-
-
-def rows(n: int = 400, seed: int = 0) -> WeightedPoints:
-    """Clusters and an outlier, weights of which some are zero, and row numbers that repeat."""
-    rng = np.random.default_rng(seed)
-    X = np.concatenate([rng.normal(size=(n - 60, 3)), rng.normal(15.0, 1.0, size=(60, 3))])
-    X[-1] = 60.0
-    weights = rng.integers(0, 4, n) * rng.lognormal(size=n)
-    weights[-1] = 2.0
-    return WeightedPoints(X, weights, np.arange(n) // 2, rng.integers(0, 2, n))
-
-
-def costs(points: WeightedPoints) -> Any:
-    """Four queries: total weight, two k-means costs, a cost of the labels."""
-    X, w = np.asarray(points.points), points.weights
-    assert points.labels is not None
-    near = np.einsum("ij,ij->i", X, X)
-    far = np.minimum(near, np.einsum("ij,ij->i", X - 15.0, X - 15.0))
-    return np.array([w.sum(), w @ near, w @ far, w @ (points.labels * np.abs(X[:, 0]))])
+from daskcoreset.sensitivities import Uniform
 
 
 @dataclass(frozen=True)
@@ -46,8 +25,9 @@ class Silent(Uniform):
 
 
 def test_reduce__no_scores_is_an_error() -> None:
+    points = WeightedPoints(np.ones((20, 2)), np.ones(20), np.arange(20))
     with pytest.raises(InvalidInputError, match="gives a score of zero to every row"):
-        SensitivityReducer(Silent()).reduce(rows(), 5, np.random.default_rng(0))
+        SensitivityReducer(Silent()).reduce(points, 5, np.random.default_rng(0))
 
 
 @dataclass(frozen=True)
