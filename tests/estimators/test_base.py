@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
-from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators, open_rows
+from daskcoreset import SVM, Coreset, StrongKMeans, build, estimators, open_rows
 from daskcoreset._build import default_size
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
@@ -234,20 +234,3 @@ def test_score__of_any_estimator_takes_a_coreset() -> None:
     assert model.predict_proba(coreset).shape == (len(coreset), 2)
     means = CoresetEstimator(KMeans(2, random_state=0), random_state=0).fit(portfolio["clusters"])
     assert means.score(portfolio["clusters"]) < 0.0
-
-
-def test_fit__on_a_tree_or_a_window(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    tree = CoresetTree.create(tmp_path / "t", size=200, random_state=0)
-    for day in range(3):
-        tree.append(rng.normal(day, 1.0, size=(1000, 3)))
-    for given, n in ((tree, 3000), (tree[-1:], 1000), (tree[1:].coreset(), 2000)):
-        coreset = given if isinstance(given, Coreset) else given.coreset()
-        model = CoresetKMeans(2, random_state=0).fit(given)
-        assert model.coreset_.equals(coreset)
-        assert model.coreset_.provenance["n"] == n
-        assert model.n_features_in_ == 3
-        assert len(model.predict(given)) == len(coreset)
-        assert model.score(given) == pytest.approx(-model.inertia_)
-    with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
-        CoresetKMeans(2).fit(tree, sample_weight=np.ones(200))

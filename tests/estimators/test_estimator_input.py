@@ -180,29 +180,3 @@ def test_fit__label_missing(name: str) -> None:
     y[7] = np.nan
     with pytest.raises(errors.InvalidInputError, match="y is missing or not finite at row 7; drop"):
         fit(made(name), X, y, "memory")
-
-
-# --- what no estimator can use -----------------------------------------------------------
-
-# Of every kind one; the others share what checks their input, which `test_fit__not_finite` shows.
-SOME = [
-    "CoresetKernelClassifier",
-    "CoresetKMeans",
-    "CoresetRidge",
-    "CoresetSVC",
-    "MaxMarginClassifier",
-]
-
-# Names of modules and of classes that users do not meet.
-INTERNAL = r"daskcoreset\.\w+\.\w|InMemory|RowBlocks|\b_[A-Z]|<locals>|member '|np\.\w+\d+\("
-
-
-def refused(call: Any, message: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(errors.CoresetError) as caught:
-            call()
-    text = str(caught.value)
-    assert re.search(message, text), text
-    assert not re.search(INTERNAL, text), text
-    assert len(text) < 400

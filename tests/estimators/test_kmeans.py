@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -47,11 +46,6 @@ def small(**options: Any) -> CoresetKMeans:
     )
 
 
-def npy(folder: Path) -> str:
-    np.save(folder / "x.npy", X)
-    return str(folder / "x.npy")
-
-
 # --- what it finds -----------------------------------------------------------------------
 
 
@@ -69,21 +63,6 @@ def test_fit__uneven_categories_as_good_as_kmeans_on_everything(sparse: bool, la
     assert model.coreset_inertia_ == pytest.approx(float(cost), rel=0.02)
 
 
-def test_fit__float32_far_from_the_origin() -> None:
-    near = np.round(X * 8) / 8
-    far = near + np.float32(2**17)
-    models = [small().fit(rows) for rows in (near, far)]
-    assert models[1].inertia_ == pytest.approx(models[0].inertia_, rel=0.05)
-    assert models[1].cluster_centers_.dtype == np.float64
-
-
-def test_fit__rows_in_memory_are_never_written_to() -> None:
-    X = np.random.default_rng(0).normal(1e6, 1.0, size=(500, 3))
-    before = X.copy()
-    CoresetKMeans(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(X, before)
-
-
 def test_fit__initial_centers_are_used() -> None:
     init = KMeans(K, n_init=5, random_state=0).fit(X).cluster_centers_
     model = small(init=init, n_init="auto").fit(X)
@@ -93,22 +72,6 @@ def test_fit__initial_centers_are_used() -> None:
 
 
 # --- inputs ------------------------------------------------------------------------------
-
-
-def test_predict__memory_map_gives_an_array(tmp_path: Path) -> None:
-    mapped = np.load(npy(tmp_path), mmap_mode="r")
-    model = small().fit(mapped)
-    labels = model.fit_predict(mapped)
-    assert type(labels) is np.ndarray
-    np.testing.assert_array_equal(labels, model.predict(X))
-    np.testing.assert_array_equal(labels, model.labels_)
-
-
-def test_predict__keeps_the_chunks_of_the_data() -> None:
-    tiny = da.from_array(X, chunks=(40, 3))  # grouped for the work
-    labels = small().fit(tiny).predict(tiny)
-    assert labels.chunks == (tiny.chunks[0],)
-    np.testing.assert_array_equal(X[labels.compute() == 0], tiny[labels == 0].compute())
 
 
 def test_predict__known_and_unknown_weights() -> None:

@@ -80,15 +80,6 @@ def _two_classes() -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
-def test_attributes__of_the_solver(estimator: Any) -> None:
-    X, y = _two_classes()
-    model = estimator(size=300, random_state=0).fit(X, y)
-    assert model.n_iter_.shape == (1,)
-    np.testing.assert_array_equal(model.coef_, model.estimator_.coef_)
-    np.testing.assert_array_equal(model.intercept_, model.estimator_.intercept_)
-
-
-@pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_fit__drops_invalid_rows_and_audits(estimator: Any, lazy: bool) -> None:
     X, y = _two_classes()
@@ -130,11 +121,3 @@ def test_logistic__without_penalty() -> None:
     model = CoresetLogisticRegression(C=np.inf, random_state=0).fit(X, y)
     plain = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y)
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-3)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_fit__of_all_rows_gives_the_solver_of_all_rows(loss: Any) -> None:
-    X, y = _two_classes()
-    solver = LinearSVC(loss=loss, C=0.1, tol=1e-8, max_iter=100_000, random_state=0)
-    model = CoresetSVC(estimator=solver, size=5000, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.coef_, solver.fit(X, y).coef_, atol=1e-3)

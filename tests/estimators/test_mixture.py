@@ -98,14 +98,6 @@ def test_score__weighted_in_one_read_out_of_core() -> None:
             model.score(empty)
 
 
-def test_sample__rows_of_the_mixture_by_the_seed() -> None:
-    model = small().fit(X)
-    rows, labels = model.sample(500)
-    assert rows.shape == (500, 2)
-    assert (model.predict(rows) == labels).mean() > 0.95
-    np.testing.assert_array_equal(model.sample(500)[0], rows)
-
-
 # --- as an estimator ---------------------------------------------------------------------
 
 
@@ -169,12 +161,6 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
         assert model.fit(rows).lower_bound_ == first
     built = build(rows, size=300, method=Mixture(3), random_state=0, draw=Draw(normalize=True))
     assert model.coreset_.equals(built)
-
-
-def test_lower_bound__of_a_coreset_of_all_rows_is_that_of_em() -> None:
-    model = CoresetGaussianMixture(2, random_state=0).fit(np.repeat(X, 2, axis=0))
-    assert (model.lower_bound_, model.lower_bound_error_) == (model.lower_bounds_[-1], 0.0)
-    assert not hasattr(CoresetGaussianMixture(2), "lower_bound_")
 
 
 def test_fit__warns_of_rows_without_density() -> None:

@@ -11,14 +11,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from daskcoreset import Coreset, estimators
-from tests.pairs import each, few
+from tests.pairs import few
 
 # Rows far from the boundary, so that the largest margin exists.
 _RNG = np.random.default_rng(0)
 POINTS = _RNG.normal(size=(2500, 3))
 POINTS = POINTS[np.abs(POINTS.sum(axis=1)) > 0.3]
 CLASSES = np.where(POINTS.sum(axis=1) > 0, "right", "left")
-THREE = np.where(POINTS.sum(axis=1) > 0, 0, np.where(POINTS[:, 0] > 0, 1, 2))
 NUMBERS = POINTS @ [1.0, 2.0, 0.0] + _RNG.normal(size=len(POINTS))
 
 # Every public estimator that fits on rows chosen from the data, as made with defaults, its target,
@@ -114,54 +113,3 @@ def test_coreset__of_defaults_is_rows_of_the_data(case: tuple[str, str]) -> None
     assert report.distortion < (1.0 if record["method"] == "core points" else 0.2)
     # Up to the tolerance of the solver.
     assert name != "ODMClassifier" or report.distortion < 1e-4
-
-
-# Rows that nothing separates, more than a soft margin is fitted to; blocks of them, one empty.
-_MANY = 23_000
-MANY = _RNG.normal(size=(_MANY, 3))
-MIXED = np.where(MANY[:, 0] + _RNG.normal(size=_MANY) > 0, "right", "left")
-MIXED_OF_THREE = np.where(MIXED == "right", 2, np.where(MANY[:, 1] > 0, 0, 1))
-BLOCKS: list[Any] = [None, (1, 0, 9_999, 13_000)]
-
-
-def blocks_of(chunks: Any, *arrays: Any) -> list[Any]:
-    """Arrays in such chunks of rows, or as they are."""
-    if chunks is None:
-        return list(arrays)
-    return [
-        None if part is None else da.from_array(part, chunks=(chunks, *part.shape[1:]))
-        for part in arrays
-    ]
-
-
-SOFT: dict[str, tuple[Callable[[], Any], Any]] = {
-    "two classes": (estimators.MaxMarginClassifier, MIXED),
-    "three classes": (estimators.MaxMarginClassifier, MIXED_OF_THREE),
-    "outliers": (estimators.OutlierMaxMarginClassifier, MIXED),
-}
-
-
-@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
-@each(chunks=[*BLOCKS, BLOCKS[1]], name=[*SOFT])
-def test_soft_margin__keeps_the_rows_it_drew(name: str, chunks: Any) -> None:
-    make, y = SOFT[name]
-    weights = None if name == "outliers" else np.random.default_rng(3).integers(0, 3, _MANY) / 2
-    if name == "three classes" and chunks is not None:
-        assert weights is not None
-        weights += 0.5  # out of core rows without a weight are refused
-    X, labels, given = blocks_of(chunks, MANY, y, weights)
-    beside = [] if weights is None else [given]
-    model = make().set_params(random_state=0).fit(X, labels, *beside)
-    coreset, u = model.coreset_, np.ones(_MANY) if weights is None else weights
-    assert not model.separable_
-    np.testing.assert_array_equal(coreset.points, MANY[coreset.indices])
-    np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
-    np.testing.assert_allclose(coreset.weights, u[coreset.indices] * np.count_nonzero(u) / 10_000)
-    assert len(np.unique(coreset.indices)) == len(coreset) == 10_000
-    # Of the whole data, not of its first blocks.
-    assert np.histogram(coreset.indices, 5, (0, _MANY))[0].min() > 1_500
-    record = coreset.provenance
-    assert (record["method"], record["n"], record["m"]) == ("uniform", _MANY, 10_000)
-    assert record["total_weight"] == pytest.approx(u.sum())
-    by_itself = coreset.audit(X, labels, sample_weight=given, random_state=0)
-    assert by_itself.distortion < 0.1

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
 import warnings
 from typing import Any
 
@@ -14,7 +10,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import CoresetWarning, InvalidInputError
@@ -44,40 +39,6 @@ def test_fit__accurate_with_few_core_points(model: Any, y: AnyArray) -> None:
     assert np.array_equal(model.classes_[best], model.predict(ROWS))
     gaps = np.sqrt(((ROWS[:, np.newaxis] - model.core_points_) ** 2).sum(axis=2)).min(axis=1)
     assert gaps.max() <= model.diameter_ / 2 * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("loss", ["odm", "squared_hinge"])
-def test_solvers__agree_if_every_row_is_a_core_point(loss: Any) -> None:
-    few, labels = ROWS[:200], TWO_CLASSES[:200]
-    options: dict[str, Any] = {"loss": loss, "gamma": 5.0, "lam": 10.0, "random_state": 0}
-    exact = CoresetKernelClassifier(max_points=200, **options).fit(few, labels)
-    near = CoresetKernelClassifier("cover", diameter=1e-6, **options).fit(few, labels)
-    noisy = CoresetKernelClassifier("cover", "csvrg", diameter=1e-6, **options).fit(few, labels)
-    assert exact.n_core_points_ == near.n_core_points_ == 200
-    assert near.objective_ == pytest.approx(exact.objective_, rel=1e-4)
-    assert noisy.objective_ == pytest.approx(exact.objective_, rel=2e-3)
-    if loss == "odm":
-        whole = ODMClassifier(tol=1e-7, gamma=5.0, lam=10.0, random_state=0).fit(few, labels)
-        assert exact.objective_ == pytest.approx(whole.objective_, rel=1e-4)
-        assert np.allclose(whole.decision_function(ROWS), exact.decision_function(ROWS), atol=1e-2)
-
-
-def test_lam__is_the_total_weight_by_default() -> None:
-    """Not the number of rows: a row twice counts as a row of weight two."""
-    u = np.random.default_rng(0).uniform(0.1, 9.0, 200)
-    for model in (MODELS[0], ODMClassifier(gamma=5.0, random_state=0)):
-        found = clone(model).set_params(lam=None).fit(ROWS[:200], TWO_CLASSES[:200], u)
-        assert found.lam_ == pytest.approx(u.sum())
-
-
-def test_fit__survives_a_pickle_and_a_search() -> None:
-    model = clone(MODELS[0]).fit(ROWS, TWO_CLASSES)
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.predict(ROWS), model.predict(ROWS))
-    search = GridSearchCV(clone(MODELS[0]), {"gamma": [0.01, 5.0]}, cv=2).fit(
-        ROWS[:300], TWO_CLASSES[:300]
-    )
-    assert search.best_params_ == {"gamma": 5.0}
 
 
 def test_fit__float32_with_a_large_offset() -> None:
@@ -163,35 +124,3 @@ def test_fit__warns_when_the_kernel_hardly_tells_rows_apart(data: str) -> None:
 def test_odm__warns_when_it_stops_early() -> None:
     with pytest.warns(ConvergenceWarning, match="ODMClassifier stopped before tol"):
         ODMClassifier(max_iter=1, lam=1e4, tol=1e-9).fit(ROWS[:200], TWO_CLASSES[:200])
-
-
-SCRIPT = """
-import hashlib, sys
-import numpy as np, dask, dask.array as da
-from daskcoreset.estimators import CoresetKernelClassifier
-rng = np.random.default_rng(0)
-X = rng.random((12_000, 20))
-y = X[:, 0] > X[:, 1]
-dask.config.set(scheduler=sys.argv[1])
-for solver in ("newton", "csvrg"):
-    model = CoresetKernelClassifier(
-        "drawn", solver, lam=20.0, max_points=120, random_state=0
-    ).fit(da.from_array(X, chunks=(3000, 20)), da.from_array(y, chunks=3000))
-    print(hashlib.sha256(model.dual_coef_.tobytes()).hexdigest())
-"""
-
-
-@pytest.mark.nightly
-def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, scheduler],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": threads},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for threads, scheduler in (("1", "sync"), ("2", "threads"))
-    ]
-    found = {run.communicate(timeout=900)[0] for run in runs}
-    assert len(found) == 1
-    assert len(found.pop().splitlines()) == 2

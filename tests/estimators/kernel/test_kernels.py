@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.kernel.kernels import KernelMap, nearest, resolve_gamma
+from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
 from tests.pairs import pairs
 from tests.tools.kernel_problems import kernel_values
 
@@ -27,12 +26,3 @@ def test_squares__kernel_of_plain_distances(offset: float, dtype: Any) -> None:
         assert farthest == pytest.approx(squares[part].min(axis=1).max(), abs=1e-10)
         assert np.allclose(core.values(found), expected[part], atol=1e-10)
     assert np.allclose(np.diag(core.gram()), 1.0, atol=0, rtol=0)
-
-
-def test_resolve_gamma__as_in_svc() -> None:
-    X = np.random.default_rng(0).normal(size=(50, 4)) * 3 + 1
-    assert resolve_gamma("scale", 4, float(X.var())) == pytest.approx(1 / (4 * X.var()))
-    assert resolve_gamma("scale", 4, 0.0) == 1.0
-    for bad in ("large", 0.0, -1.0, np.inf, True, None):
-        with pytest.raises(InvalidInputError, match="gamma is"):
-            resolve_gamma(bad, 4, 1.0)

@@ -48,17 +48,6 @@ def test_newton__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
     assert data.radius == pytest.approx(np.sqrt(gaps.min(axis=1).max()))
 
 
-def test_newton__of_many_rows_begins_with_some() -> None:
-    """A solution by fewer rows first changes the steps, not the minimum."""
-    problem = KernelProblem(rows(), CORE, ODM, 30.0)
-    few = solve_newton(problem, tol=1e-10)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solvers, "_MIN_ROWS", 10)
-        patch.setattr(solvers, "_MIN_ROWS_OF_POINT", 1)
-        found = solve_newton(problem, tol=1e-10)
-    assert found.objectives[0] == pytest.approx(few.objectives[0], rel=1e-8)
-
-
 def test_csvrg__converges_linearly() -> None:
     """Theorem 8: with 100 L steps of 0.05 / L every epoch at least halves what is left."""
     data = rows()
@@ -87,13 +76,3 @@ def test_avm__averages_the_second_half_of_the_iterates(monkeypatch: pytest.Monke
         iterates.append(beta)
     mean = np.mean(iterates[n_steps // 2 :], axis=0)
     assert np.allclose(found.beta[:, 0], mean, atol=1e-10)
-
-
-def test_avm__in_several_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    least = solve_newton(KernelProblem(rows(), CORE, ODM, 10.0)).objectives[0]
-    monkeypatch.setattr(solvers, "SAMPLE_NUMBERS", 40 * 100)
-    monkeypatch.setattr(solvers, "_MIN_STEPS", 1000)
-    data = rows()
-    found = solve_avm(KernelProblem(data, CORE, ODM, 10.0))
-    assert data.reads == 11
-    assert least <= found.objectives[0] <= 1.3 * least
