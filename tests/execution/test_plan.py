@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import dask
 import dask.array as da
@@ -14,7 +14,6 @@ from dask.callbacks import Callback
 
 from daskcoreset import Draw, build, plan
 from daskcoreset.errors import CoresetWarning
-from tests.acceptance.tools.counting import CountingScheduler
 from tests.pairs import pairs
 
 N, D, ROWS = 3000, 4, 100
@@ -24,9 +23,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, D))
 Y = RNG.integers(0, 3, size=N)
 WEIGHTS = RNG.uniform(0.5, 2.0, size=N)
-
-
-Passes = Literal[1, 2]
 
 
 @dataclass(eq=False)
@@ -99,14 +95,6 @@ def test_dry_run__is_what_really_happens(kind: str, draw: Draw) -> None:
     assert coreset.provenance["passes"] == planned.reads
 
 
-def test_dry_run__prints_one_sentence_and_reads_nothing() -> None:
-    rows, scheduler = da.ones((1000, 2), chunks=(100, 2)), CountingScheduler()
-    with dask.config.set(scheduler=scheduler):
-        planned = plan(rows, size=10)
-        assert repr(planned).startswith("Plan(1 read of 1,000 rows in 10 blocks")
-    assert scheduler.calls == 0
-
-
 def test_dry_run__unknown_chunks_are_told_as_unknown() -> None:
     array = da.from_array(X, chunks=(ROWS, D))
     planned = plan(array[array[:, 0] > 0], size=50, random_state=0)
@@ -138,23 +126,6 @@ def test_dry_run__threads_are_those_of_the_scheduler(
     with dask.config.set(settings):
         forecast = plan(Counted(X), size=50, chunks=ROWS).forecast
     assert forecast.threads == threads
-
-
-@pytest.mark.nightly
-def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
-    def peak(n_threads: int, rows: int, n: int = N) -> int:
-        with dask.config.set(num_workers=n_threads):
-            array = da.zeros((n, D), chunks=(rows, D))
-            planned = plan(array, size=50, chunks=rows).peak_bytes
-        assert planned is not None
-        return planned
-
-    n = 10**9
-    assert peak(4, 10**6, n) > 2 * peak(1, 10**6, n)
-    assert peak(4, 10**6, n) > 5 * peak(4, 10**5, n)
-    assert peak(4, 10**6, n) == peak(4, 10**6, 10 * n)
-    # No more blocks at a time than there are.
-    assert peak(64, ROWS, 2 * ROWS) == peak(2, ROWS, 2 * ROWS)
 
 
 @pytest.mark.distributed

@@ -5,17 +5,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from typing import Any
 
-import dask.array as da
-import numpy as np
 import pytest
-from tqdm import auto
 
-import daskcoreset
 from daskcoreset.execution import progress
-
-BLOCKS = 12
 
 
 class Stream:
@@ -35,37 +28,6 @@ class Stream:
 
     def isatty(self) -> bool:
         return self.terminal
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-@pytest.mark.parametrize("passes", [1, 2])
-def test_showing__counts_blocks_of_a_cluster(
-    monkeypatch: pytest.MonkeyPatch, cluster: Any, passes: Any
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    bars: list[Any] = []
-
-    class Seen(auto.tqdm):  # type: ignore[misc,unused-ignore] # of two classes
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            bars.append(self)
-
-    def wait(block: Any) -> Any:
-        time.sleep(0.05)
-        return block
-
-    monkeypatch.setattr(auto, "tqdm", Seen)
-    monkeypatch.setattr(progress, "_INTERVAL", 0.01)
-    X = da.random.default_rng(0).normal(size=(BLOCKS * 50, 3), chunks=(50, 3))
-    X = X.map_blocks(wait, meta=np.empty((0, 3)))
-    draw = daskcoreset.Draw(passes=passes)
-    with distributed.Client(cluster):
-        daskcoreset.build(X, size=20, chunks=50, random_state=0, draw=draw, progress=True)
-    (bar,) = bars
-    assert bar.total == passes * BLOCKS
-    # Nobody asks for the last blocks any more once the result is there.
-    assert bar.total // 2 < bar.n <= bar.total
 
 
 @pytest.mark.parametrize(
