@@ -7,21 +7,12 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.sensitivities import (
-    LightweightBregman,
-    Sensitivity,
-    StrongBregman,
-)
+from daskcoreset.sensitivities import LightweightBregman, StrongBregman
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
-
-POSITIVE = np.random.default_rng(0).lognormal(size=(60, 3)) + 0.1
-
 
 # --- quality -----------------------------------------------------------------------------
 
@@ -47,26 +38,3 @@ def test_quality__hard_and_soft_clustering_of_a_poisson_mixture(method: Any) -> 
         assert small.costs(X).sum() < 1.03 * full.costs(X).sum()
         # What the coreset says of a solution is what all data say of it.
         assert small.cost == pytest.approx(small.costs(X).sum(), rel=0.1)
-
-
-# --- as values, and bad input ------------------------------------------------------------
-
-
-def test_build__sparse_zeros_are_outside_the_domain() -> None:
-    X = sp.csr_array(np.where(POSITIVE < 0.2, 0.0, POSITIVE))
-    row = int((POSITIVE < 0.2).any(axis=1).argmax())
-    with pytest.raises(InvalidInputError, match=f"is 0.0 in column . at row {row}"):
-        daskcoreset.build(X, size=10, method=LightweightBregman("kl"))
-    full = daskcoreset.build(
-        sp.csr_array(POSITIVE), size=10, method=LightweightBregman("kl"), random_state=0
-    )
-    assert full.n_features == 3
-
-
-@pytest.mark.parametrize(
-    "method", [LightweightBregman("mahalanobis"), StrongBregman(2, "mahalanobis")]
-)
-def test_build__singular_covariance(method: Sensitivity[Any]) -> None:
-    X = np.column_stack([POSITIVE, POSITIVE[:, 0]])
-    with pytest.raises(InvalidInputError, match="covariance is singular"):
-        daskcoreset.build(X, size=10, method=method, draw=daskcoreset.Draw(passes=2))

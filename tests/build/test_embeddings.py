@@ -118,15 +118,6 @@ def test_fit__by_cosine_is_spherical_kmeans(kind: str) -> None:
     assert metrics.kmeans_cost(open_rows(X, unit_length=True), plain.cluster_centers_) > 1.5 * cost
 
 
-def test_fit__by_cosine_does_not_see_lengths() -> None:
-    options: dict[str, Any] = {"size": 500, "metric": "cosine", "random_state": 0}
-    powers = np.float32(2.0) ** RNG.integers(-20, 20, size=(6000, 1)).astype(np.float32)
-    for X in (ROWS, UNIT.astype(np.float32)):
-        one, other = (CoresetKMeans(10, **options).fit(rows) for rows in (X, X * powers))
-        np.testing.assert_array_equal(one.coreset_.indices, other.coreset_.indices)
-        np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, atol=1e-6)
-
-
 def test_build__by_cosine_keeps_unit_rows_and_says_so() -> None:
     X = lazy(ROWS)
     scheduler = CountingScheduler()
