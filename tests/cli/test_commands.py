@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,28 +16,12 @@ import zarr
 
 import daskcoreset
 from daskcoreset import Coreset
-from daskcoreset.cli import files
 from daskcoreset.errors import InvalidInputError
 from tests.acceptance.tools.object_stores import SECRET, ObjectServer
 from tests.tools.command_line import Capture, call_main, error_line, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-ROWS = 600
-
-
-def test_build__prints_keys_and_values_in_a_pipe(npz: Path, out: Path, capsys: Capture) -> None:
-    assert call_main("build", npz, out, "--size", 50, "--random-state", 3, "--y", "y") == 0
-    printed = capsys.readouterr()
-    facts = facts_of(printed.out)
-    coreset = Coreset.from_zarr(out)
-    assert facts["store"] == str(out)
-    assert (facts["rows"], facts["n"], facts["seed"]) == ("50", str(ROWS), "3")
-    assert facts["labels"] == "int64"
-    assert float(facts["weight"]) == coreset.total_weight
-    assert printed.err == ""
 
 
 def test_build__prints_a_table_on_a_terminal(
@@ -52,23 +35,6 @@ def test_build__prints_a_table_on_a_terminal(
     assert "\t" not in text
     assert str(out) in text
     assert "lightweight" in text
-
-
-@pytest.mark.parametrize("kind", ["folder", "file", "store"])
-def test_build__never_overwrites_anything_else(
-    npz: Path, out: Path, capsys: Capture, arrays: Mapping[str, Any], kind: str
-) -> None:
-    if kind == "folder":
-        out.mkdir()
-        (out / "mine.txt").touch()
-    elif kind == "file":
-        out.touch()
-    else:
-        files.write_store(arrays["X"], out)
-    before = sorted(out.rglob("*"))
-    assert call_main("build", npz, out, "--size", 20, "--overwrite") == 1
-    assert "choose another path" in error_line(capsys)
-    assert sorted(out.rglob("*")) == before
 
 
 def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capture) -> None:
@@ -101,41 +67,6 @@ def test_build__starts_no_process_for_wrong_input(
     asked = ("--size", 5, "--workers", 2, "--y", "nope")
     assert call_main("build", npz, out, *asked) == 1
     assert "'nope'" in error_line(capsys)
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-def test_build__starts_the_processes_asked_for_and_ends_them(
-    npz: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    started: list[Any] = []
-
-    start = distributed.LocalCluster
-
-    def watched(**options: Any) -> Any:
-        started.append(start(**options))
-        return started[-1]
-
-    monkeypatch.setattr(distributed, "LocalCluster", watched)
-    assert call_main("build", npz, out, "--size", 20, "--chunks", 100, "--workers", 1) == 0
-    (cluster,) = started
-    assert cluster.status == distributed.Status.closed
-    with pytest.raises(ValueError, match="No global client"):
-        distributed.get_client()
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-def test_build__says_which_scheduler_does_not_answer(npz: Path, out: Path, capsys: Capture) -> None:
-    pytest.importorskip("distributed")
-    address = "tcp://127.0.0.1:1"
-    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
-        assert call_main("build", npz, out, "--size", 5, "--scheduler", address) == 1
-    assert error_line(capsys).startswith(f"error: no scheduler answers at {address!r}")
-    asked = ("--scheduler", address, "--time-limit", 0.5)  # far less than the client would wait
-    assert call_main("build", npz, out, "--size", 5, *asked) == 1
-    assert f"no scheduler had answered at {address!r}" in error_line(capsys)
 
 
 def test_build__names_the_extra_for_a_cluster(
@@ -195,50 +126,6 @@ def test_build__saves_at_a_url(
 
 
 # --- columns, sizes, audits, pictures and completion ----------------------------------------
-
-
-@pytest.mark.nightly
-def test_commands__take_the_columns_and_members_that_a_store_was_built_from(
-    out: Path, tmp_path: Path, arrays: Mapping[str, Any], npz: Path, capsys: Capture
-) -> None:
-    pytest.importorskip("matplotlib")
-    X, y, weights = arrays.values()
-    frame = pd.DataFrame(X, columns=["b", "a", "c"]).assign(w=weights, day=y > 3, text="x")
-    frame[["text", "c", "day", "a", "b", "w"]].to_parquet(tmp_path / "t.parquet")
-    read = ("--y", "day", "--sample-weight", "w", "--columns", "b,a,c")
-    table, size = tmp_path / "t.parquet", ("--size", 100, "--random-state", 0)
-    assert call_main("build", table, out, *size, *read, "--method", "logistic") == 0
-    record = Coreset.from_zarr(out).provenance
-    assert (record["columns"], record["y"], record["sample_weight"]) == (
-        ("b", "a", "c"),
-        "day",
-        "w",
-    )
-    found = []
-    for told in ((), read):
-        capsys.readouterr()
-        assert call_main("audit", out, table, "--random-state", 0, "--json", *told) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    assert found[0] == found[1]
-    for chosen in ((), read[-2:]):
-        labels = tmp_path / f"{len(chosen)}.npy"
-        asked = ("--n-clusters", 2, "--random-state", 0)
-        assert call_main("predict", out, table, labels, *asked, *chosen) == 0
-    assert (np.load(tmp_path / "0.npy") == np.load(tmp_path / "2.npy")).all()
-    assert call_main("plot", out, tmp_path / "x.png", table) == 0
-    # What is told comes first, and what IN has no member of is not asked for.
-    capsys.readouterr()
-    assert call_main("audit", out, table, "--columns", "a,b", "--n-clusters", 2) == 1
-    assert "2 columns" in error_line(capsys)
-    assert call_main("audit", out, table, "--columns", "a,b,c", "--n-clusters", 2) == 1
-    assert "in another order" in error_line(capsys)
-    frame[["a", "b", "c"]].to_parquet(table)
-    assert call_main("audit", out, table) == 1
-    assert "y is missing" in error_line(capsys)
-    # The arrays of a group.
-    members = ("--y", "y", "--sample-weight", "sample_weight", "--overwrite")
-    assert call_main("build", npz, out, *size, *members, "--method", "least_squares") == 0
-    assert call_main("audit", out, npz) == 0
 
 
 def test_predict__rows_without_values(

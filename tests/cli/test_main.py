@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.cli.main import main
-from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
+from tests.tools.command_line import Capture, call_main, error_line, run_main
 
 
 @pytest.mark.parametrize(
@@ -40,13 +39,6 @@ def test_main__says_wrong_usage_in_one_line_with_code_2(
     assert line.startswith("error: ")
     assert found in line
     assert line.endswith(" --help")
-
-
-def test_main__says_a_failure_in_one_line_with_code_1(
-    tmp_path: Path, out: Path, capsys: Capture
-) -> None:
-    assert call_main("build", tmp_path / "missing.npz", out, "--size", 5) == 1
-    assert error_line(capsys).startswith("error: X names no file")
 
 
 def test_main__names_errors_that_are_not_ours(
@@ -100,14 +92,6 @@ def test_main__needs_no_streams(tmp_path: Path, out: Path, monkeypatch: pytest.M
     assert call_main("--version") == 0
 
 
-def test_main__reads_the_arguments_of_the_process(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["daskcoreset", "--version"])
-    assert main() == 0
-    assert capsys.readouterr().out == f"daskcoreset {daskcoreset.__version__}\n"
-
-
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_main__names_the_extra_for_the_command_line(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, package: str
@@ -119,39 +103,7 @@ def test_main__names_the_extra_for_the_command_line(
     assert 'pip install "daskcoreset[cli]"' in line
 
 
-@pytest.mark.nightly
-def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out: Path) -> None:
-    done = run_main("build", npz, out, "--size", 20)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert facts_of(done.stdout)["rows"] == "20"
-    again = run_main("build", npz, out, "--size", 20)
-    assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr.startswith(f"error: {out} exists; pass overwrite=True (--overwrite)")
-    assert again.stderr.count("\n") == 1
-    wrong = run_main("build", npz)
-    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
-
-
 def test_main__warnings_are_one_line(tmp_path: Path, capsys: Capture) -> None:
     np.savez(tmp_path / "data.npz", X=np.eye(5))
     assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr") == 0
     assert "warning: nothing was reduced" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--method", "kmeans"], "n_clusters"),
-        (["--method", "svm"], "y is missing"),
-        (["--sample-weight", "q"], "'q'"),
-        ([], "row 3"),
-    ],
-)
-def test_main__errors_are_one_line(
-    tmp_path: Path, options: list[str], words: str, capsys: Capture
-) -> None:
-    rows = np.random.default_rng(0).normal(size=(50, 2))
-    rows[3] = np.nan
-    np.savez(tmp_path / "data.npz", X=rows)
-    assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr", *options) == 1
-    assert words in error_line(capsys)
