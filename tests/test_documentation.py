@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pydoc
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,8 +15,6 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-
-import daskcoreset
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -42,15 +39,6 @@ def _names_of(module: ModuleType) -> set[str]:
     """Public names of a module without modules; those of the package are what `dir` lists."""
     names = getattr(module, "__all__", dir(module))
     return {name for name in names if not isinstance(getattr(module, name), ModuleType)}
-
-
-def test_help__of_the_package_fits_two_screens() -> None:
-    shown = pydoc.plain(pydoc.render_doc(daskcoreset)).splitlines()
-    assert len(shown) < 100
-    assert any("daskcoreset.build(" in line for line in shown[:24])
-    for name in dir(daskcoreset):
-        assert f"`{name}`" in (daskcoreset.__doc__ or ""), f"the package's help lacks {name}"
-    assert "on_invalid" in pydoc.plain(pydoc.render_doc(daskcoreset.build))
 
 
 def test_notebooks__are_in_the_list() -> None:

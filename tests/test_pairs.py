@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.pairs import each, few, pairs
+from tests.pairs import pairs
 
 AXES: dict[str, Any] = {
     "kind": ["dense", "sparse", "frame", "zarr"],
@@ -41,22 +41,3 @@ def test_pairs__names_and_marks_of_values_stay() -> None:
         "1-x": [], "1-x_": [], "two-x": ["skip"], "two-x_": ["skip"], "3-x": ["nightly"],
         "3-x_": ["nightly"],
     }  # fmt: skip
-
-
-def test_pairs__of_one_argument_are_all_its_values() -> None:
-    assert always(pairs(seed=range(5))) == [(0,), (1,), (2,), (3,), (4,)]
-
-
-def test_each__meets_every_value_once() -> None:
-    assert always(each(left=[1, 2, 3], right="ab")) == [(1, "a"), (2, "b"), (3, "a")]
-
-
-def test_few__keeps_the_first_ones() -> None:
-    mark = few("seed", range(20))
-    assert always(mark) == [(0,), (1,), (2,)]
-    assert len(mark.args[1]) == 20
-
-
-@pairs(left=[1, 2], right=[3, 4])
-def test_pairs__decorate_a_test(left: int, right: int) -> None:
-    assert left < right

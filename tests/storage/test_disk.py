@@ -23,3 +23,16 @@ def test_remove__follows_no_links(tmp_path: Path) -> None:
     assert sorted(folder.keys()) == ["linked", "part/a", "part/b"]
     folder.remove(["part/b", "linked"])
     assert (tmp_path / "home" / "photos").is_dir()
+
+
+def test_begun__leaves_nothing_of_what_failed(tmp_path: Path) -> None:
+    folder = DiskFolder(tmp_path / "t")
+
+    def fails() -> None:
+        with folder.begun() as new:
+            new.put("part/a", {"zarr.json": b"{}"})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert not list(tmp_path.iterdir())
