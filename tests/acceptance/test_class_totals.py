@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
-from tests.pairs import each
+from tests.acceptance.tools.refusals import refused
+from tests.pairs import each, pairs
 
 METHODS: dict[str, Any] = {
     "svm": face.SVM(),
@@ -162,5 +168,81 @@ def test_independent_draws__name_a_class_that_chance_left_out() -> None:
     y = np.zeros(5000, dtype=int)
     y[:2] = 1
     draw = face.Draw(sampling="multinomial", passes=2)
-    with pytest.warns(face.CoresetWarning, match="1"):
-        face.build(X, y, method=face.Logistic(reads=1), size=20, draw=draw, random_state=0)
+    with pytest.warns(face.CoresetWarning, match="no row of 1 of the 2 classes"):
+        c = face.build(X, y, method=face.Logistic(reads=1), size=20, draw=draw, random_state=0)
+    assert "class totals" not in c.provenance["calibration"]["met"]
+
+
+# --- labels as they are given ---------------------------------------------------------
+
+
+@cache
+def heavy_tails(n: int, positives: int) -> tuple[Any, Any]:
+    """Rows of heavy tails, few of them of the class that matters."""
+    rng = np.random.default_rng(588)
+    y = np.zeros(n, dtype=np.int64)
+    y[rng.choice(n, positives, replace=False)] = 1
+    X = rng.standard_normal((n, 6)) * rng.lognormal(0.0, 0.5, (n, 1))
+    X[y == 1, :3] += 1.5
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore:a solution fitted:daskcoreset.errors.CoresetWarning")
+@pairs(
+    names=[[1, 2], [7.0, 3.0], ["yes", "no"], [True, False]],
+    make=[face.estimators.CoresetSVC, face.estimators.CoresetLogisticRegression],
+    weight=[None, "balanced"],
+)
+def test_coreset_of_a_classifier__has_the_labels_of_y(make: Any, names: Any, weight: Any) -> None:
+    X, codes = heavy_tails(900, 200)
+    for kind in (None, object) if isinstance(names[0], str) else (None,):
+        y = np.array(names, dtype=kind)[codes]
+        model = make(size=60, class_weight=weight, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(model.coreset_.labels, y[model.coreset_.indices])
+        whole = make(size=900, random_state=0).fit(X, y).coreset_.labels
+        np.testing.assert_array_equal(whole, y)
+        assert model.coreset_.labels.dtype == np.array(names).dtype
+        if weight is None:
+            model.partial_fit(X, y)
+            np.testing.assert_array_equal(np.unique(model.coreset_.labels), np.unique(y))
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
+    X, y = heavy_tails(3000, 300)
+    tree = face.create_tree(tmp_path / "days", method=method, size=60, random_state=0)
+    days = [np.flatnonzero(y == 0)[:1200], np.flatnonzero(y == 0)[1200:], np.flatnonzero(y == 1)]
+    for number, rows in enumerate(days):
+        tree.append(X[rows], y[rows], name=str(number))
+    tree = face.CoresetTree.open(tmp_path / "days")
+    found = tree.coreset()
+    sums = [found.weights[found.labels == code].sum() for code in (0, 1)]
+    np.testing.assert_allclose(sums, [2700.0, 300.0], rtol=1e-9)
+    with pytest.raises(face.errors.InvalidInputError, match="one class only"):
+        tree.coreset(leaves=["0", "1"])
+    tree.replace("1", X, y)
+    few = tree.coreset(leaves=["1", "2"])
+    assert few.weights[few.labels == 1].sum() == pytest.approx(600.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [None, float("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT", "s")],
+    ids=repr,
+)
+def test_missing_labels__of_any_kind_are_refused(missing: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no").astype(object)
+    y[5] = missing
+    makers = [face.estimators.CoresetSVC, face.estimators.CoresetKernelClassifier,
+              face.estimators.MaxMarginClassifier]  # fmt: skip
+    calls: list[Callable[[], Any]] = [
+        *(partial(face.build, X, labels, size=50, method=method)
+          for labels in (y, da.from_array(y, chunks=100)) for method in ("svm", "logistic")),
+        *(partial(make().fit, X, y) for make in makers),
+        partial(face.stream(method="svm", size=50).partial_fit, X, y),
+    ]  # fmt: skip
+    for call in calls:
+        with refused("y", "y is missing", "at row 5"):
+            call()

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
 
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from daskcoreset import Draw, Logistic, build
+from daskcoreset import Logistic, build
 from daskcoreset.core.raking import Target, rake, scale_classes
-from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.errors import CoresetWarning
-
-
-@cache
-def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[FloatArray, AnyArray]:
-    """Rows of heavy tails, 0.39 % of them of the class that matters."""
-    rng = np.random.default_rng(588)
-    y = np.zeros(n, dtype=np.int64)
-    y[rng.choice(n, positives, replace=False)] = 1
-    X = rng.standard_normal((n, d)) * rng.lognormal(0.0, 0.5, (n, 1))
-    X[y == 1, :3] += 1.5
-    return X, y
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -91,18 +77,3 @@ def test_estimated_error__is_that_of_the_very_best_classifier() -> None:
     found = coreset.provenance["estimated_error"]
     assert truth > 0.05
     assert found["low"] <= truth <= found["high"]
-
-
-def test_calibration__of_a_class_without_rows_meets_no_totals() -> None:
-    rng = np.random.default_rng(0)
-    y = (np.arange(20_000) == 7).astype(np.int64)
-    with pytest.warns(CoresetWarning, match="no row of 1 of the 2 classes"):
-        coreset = build(
-            rng.normal(size=(20_000, 3)),
-            y,
-            size=100,
-            method=Logistic(reads=1),
-            random_state=0,
-            draw=Draw(sampling="multinomial", passes=2),
-        )
-    assert "class totals" not in coreset.provenance["calibration"]["met"]

@@ -182,3 +182,27 @@ def test_build__values_that_follow_the_rows_do_not_resonate(
 
     chance = scipy.stats.chi2.ppf(1 - 1e-4, N_SEEDS) / N_SEEDS
     assert np.mean(np.square(found)) <= ALLOWED**2 * chance * 0.25 / SIZE
+
+
+def test_build__values_too_rare_to_be_seen_in_few_rows_have_their_share() -> None:
+    """One of 200 rows, which has the length of the others."""
+    for seed in range(6):
+        X = np.ones((8000, 1))
+        X[np.random.default_rng(seed).choice(8000, 40, replace=False)] = -1.0
+        c = build(X, method="uniform", size=2000, random_state=seed)
+        assert abs((c.points < 0).sum() - 10) <= 1
+
+
+def test_merge_reduce__order_of_arrival_does_not_matter() -> None:
+    """Rows that drift: the stream errs as little as one build, and knows all of them."""
+    hours = np.arange(12_000) % 24 * 0.2618
+    X = np.linspace(-5, 5, 12_000)[:, np.newaxis] + np.stack([np.cos(hours), np.sin(hours)], axis=1)
+    exact = costs_of(X, [X[::3000]]).sum()
+    errors = []
+    for seed in range(4):
+        stream = make_stream(size=300, leaf_size=1500, random_state=seed)
+        for start in range(0, len(X), 1000):
+            stream.partial_fit(X[start : start + 1000])
+        c = stream.coreset()
+        errors.append(c.cost(X[::3000]) / exact - 1)
+    assert np.abs(errors).max() < 0.12
