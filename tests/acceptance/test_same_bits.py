@@ -177,7 +177,7 @@ def test_build__of_what_a_cluster_holds_warns_the_caller(cluster: Any) -> None:
     X = da.random.default_rng(0).normal(size=(N, 3), chunks=(CHUNK, 3))
     few = da.ones((10, 2), chunks=(5, 2))
     for passes in (1, 2):
-        options: Any = {"size": 60, "draw": face.Draw(passes=passes), "random_state": 0}  # type: ignore[arg-type]
+        options: Any = {"size": 60, "draw": face.Draw(passes=passes), "random_state": 0}
         here = face.build(X, **options)
         with distributed.Client(cluster):
             assert digest_of(face.build(X.persist(), **options)) == digest_of(here)

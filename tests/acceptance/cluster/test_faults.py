@@ -18,7 +18,6 @@ import pytest
 from tests.acceptance.face import errors, time_limit
 from tests.acceptance.tools.cluster_harness import (
     PATIENCE,
-    Certificates,
     RealCluster,
     real_cluster,
     until,
@@ -27,7 +26,6 @@ from tests.acceptance.tools.entry_points import ENTRY_POINTS, Data, running
 from tests.pairs import few
 
 pytest.importorskip("distributed")
-pytest.importorskip("cryptography")
 
 pytestmark = [
     pytest.mark.distributed,
@@ -60,11 +58,9 @@ def local(data: Data) -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="module")
-def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """A scheduler and two workers with nannies, over TLS, that share no folder."""
-    folder = tmp_path_factory.mktemp("encrypted")
-    tls = Certificates.make(folder / "tls")
-    with real_cluster(folder, 2, nanny=True, memory="1GiB", tls=tls) as cluster:
+def nannies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """A scheduler and two workers with nannies, that share no folder."""
+    with real_cluster(tmp_path_factory.mktemp("nannies"), 2, nanny=True) as cluster:
         cluster.client(2)
         yield cluster
 
@@ -77,27 +73,18 @@ def kill_one(name: str, data: Data, client: Any) -> str:
         return str(result.result(PATIENCE))
 
 
-def test_tls__processes_are_apart_and_encrypted(encrypted: RealCluster) -> None:
-    client = encrypted.client(2)
-    assert encrypted.address.startswith("tls://")
-    folders = {*client.run(Path.cwd).values(), Path.cwd()}
-    assert len(folders) == 3
-    pids = {*client.run(os.getpid).values(), client.run_on_scheduler(os.getpid), os.getpid()}
-    assert len(pids) == 4
-
-
 @few("name", ["two passes", *KILLED], 1)
 def test_killed_worker__same_bits(
-    name: str, encrypted: RealCluster, data: Data, local: Callable[[str], str]
+    name: str, nannies: RealCluster, data: Data, local: Callable[[str], str]
 ) -> None:
-    assert kill_one(name, data, encrypted.client(1)) == local(name)
+    assert kill_one(name, data, nannies.client(1)) == local(name)
 
 
 @few("name", ["CoresetSVC", "CoresetTree", "audit", "two passes", *ENTRY_POINTS], 4)
 def test_timeout__ends_every_call_and_leaves_nothing(
-    name: str, encrypted: RealCluster, data: Data
+    name: str, nannies: RealCluster, data: Data
 ) -> None:
-    client = encrypted.client(1)
+    client = nannies.client(1)
     before = _threads_of_ours()
     with running(name, data, client, timeout=0.1) as (result, _):
         with pytest.raises(
@@ -124,9 +111,9 @@ def _tasks(dask_scheduler: Any) -> list[str]:
 
 
 def test_stopped_worker__goes_on_where_it_was(
-    encrypted: RealCluster, data: Data, local: Callable[[str], str]
+    nannies: RealCluster, data: Data, local: Callable[[str], str]
 ) -> None:
-    with running("one read", data, encrypted.client(1)) as (result, pid):
+    with running("one read", data, nannies.client(1)) as (result, pid):
         os.kill(pid, signal.SIGSTOP)
         try:
             data.gate.open()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed as with_seed, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tests.acceptance.face import errors
 from tests.acceptance.tools import fuzzing
@@ -60,17 +59,7 @@ def problem_of(call: PublicCall, argument: str, value: str) -> str | None:
     except HostileError:
         return None  # what a user's object raises goes to the user as it is
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is not ours
-        lines = traceback.extract_tb(error.__traceback__)
-        places = [
-            f"{line.filename.rpartition('daskcoreset/')[2]}:{line.lineno}"
-            for line in lines
-            if "daskcoreset/" in line.filename
-        ]
-        try:
-            said = str(error)[:160]
-        except BaseException:  # noqa: BLE001 - of a hostile object
-            said = "?"
-        return f"{where}: {type(error).__name__}: {said} @ {' '.join(places[-2:])}"
+        return f"{where}: {fuzzing.described(error)}"
     return None
 
 
@@ -95,12 +84,9 @@ def is_expected(call: PublicCall) -> bool:
 
 
 def names_path(options: dict[str, Any], said: str) -> bool:
-    """Whether a message begins with a path that was passed, absolute as it may be by then."""
+    """Whether a message names a path that was passed, absolute as it may be by then."""
     paths = (options.get(name) for name in ("path", "store"))
-    first = said.partition(": ")[0]
-    return any(
-        isinstance(path, str | Path) and Path(first).name == Path(path).name for path in paths
-    )
+    return any(isinstance(path, str | Path) and Path(path).name in said for path in paths)
 
 
 def main(out: str, seed: str, count: str) -> None:
@@ -123,11 +109,7 @@ def main(out: str, seed: str, count: str) -> None:
     fuzzing.refuse_pickles()
     pairs = [(call, argument) for call in calls for argument in call.known]
 
-    @with_seed(int(seed))
-    @settings(
-        max_examples=int(count), deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    @fuzzing.examples(seed, count)
     @given(pair=st.sampled_from(pairs), value=st.sampled_from(list(VALUES)))
     def mutate(pair: tuple[PublicCall, str], value: str) -> None:
         call, argument = pair

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,46 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zarr
-from hypothesis import HealthCheck, Phase, given, seed as with_seed, settings, strategies as st
+from hypothesis import given, strategies as st
 
-from tests.acceptance.face import (
-    Coreset,
-    CoresetStream,
-    CoresetTree,
-    build,
-    create_tree,
-    errors,
-    stream as make_stream,
-)
+from tests.acceptance.face import Coreset, WeightedPoints, build, errors
 from tests.acceptance.tools import fuzzing
+from tests.acceptance.tools.places import THINGS, Folder, Place, Thing
 
 N, CHUNK = 120, 30
 
 X = np.random.default_rng(0).normal(size=(N, 3))
-
-Y = np.where(X[:, 0] > 0, "yes", "no")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a store gives: rows by their numbers, and their weights and labels."""
-
-    points: Any
-    weights: Any
-    indices: Any
-    labels: Any
-
-    @classmethod
-    def of(cls, coreset: Coreset) -> Answer:
-        """Return what is compared."""
-        return cls(coreset.points, coreset.weights, coreset.indices, coreset.labels)
-
-    def equals(self, other: Answer) -> bool:
-        """Whether all bits agree."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return all(
-            (a is None) == (b is None) and (a is None or np.array_equal(a, b)) for a, b in pairs
-        )
 
 
 @dataclass(frozen=True)
@@ -70,7 +38,7 @@ class Stored:
     write : callable
         Makes it at a path.
     read : callable
-        Returns an `Answer`.
+        Returns a coreset.
     checked : bool
         Whether a checksum or digest covers every byte that matters: whatever is damaged, the
         answer is the same, or there is an error. Otherwise damaged values come back as they
@@ -79,30 +47,8 @@ class Stored:
 
     name: str
     write: Callable[[Path], Any]
-    read: Callable[[Path], Answer]
+    read: Callable[[Path], Coreset]
     checked: bool = False
-
-
-def _made_coreset(path: Path) -> None:
-    build(X, Y, size=40, random_state=0).to_zarr(path)
-
-
-def _made_tree(path: Path) -> None:
-    tree = create_tree(path, method="uniform", size=20, random_state=0)
-    for start in range(0, N, 40):
-        tree.append(X[start : start + 40], Y[start : start + 40])
-
-
-def _read_tree(path: Path) -> Answer:
-    tree = CoresetTree.open(path)
-    tree.verify()
-    return Answer.of(tree.coreset())
-
-
-def _made_stream(path: Path) -> None:
-    stream = make_stream(method="uniform", size=20, leaf_size=50, random_state=0, store=path)
-    for start in range(0, N, 40):
-        stream.partial_fit(X[start : start + 40], Y[start : start + 40])
 
 
 def _array(path: Path, **options: Any) -> None:
@@ -125,23 +71,25 @@ def _made_parquet(path: Path) -> None:
     pq.write_table(table, path, row_group_size=CHUNK, write_page_checksum=True)
 
 
-def _all_rows(path: Path) -> Answer:
+def _all_rows(path: Path) -> Coreset:
     # As many as there are: every row comes back as it was read.
-    return Answer.of(build(str(path), size=N, chunks=CHUNK, random_state=0))
+    return build(str(path), size=N, chunks=CHUNK, random_state=0)
 
 
 V2 = {"zarr_format": 2, "chunks": (CHUNK, 3)}
 
-OWN = [
-    Stored("coreset.zarr", _made_coreset, lambda path: Answer.of(Coreset.from_zarr(path)), True),
-    Stored("tree.zarr", _made_tree, _read_tree, True),
-    Stored(
-        "stream.zarr",
-        _made_stream,
-        lambda path: Answer.of(CoresetStream.load(path).coreset()),
-        True,
-    ),
-]
+
+def _at(path: Path) -> Place:
+    return Place(path, Folder(path))
+
+
+def _own(name: str, thing: Thing) -> Stored:
+    return Stored(
+        f"{name}.zarr", lambda path: thing.make(_at(path)), lambda path: thing.read(_at(path)), True
+    )
+
+
+OWN = [_own(*pair) for pair in THINGS.items()]
 
 INPUTS = [
     Stored("v2.zarr", lambda path: _array(path, **V2), _all_rows),
@@ -224,11 +172,10 @@ def mutated(file: Path, kind: str, content: bytes | None) -> Iterator[None]:
 
 def files_of(path: Path) -> list[Path]:
     """Return the files of a store that hold something."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [file for file in files if file.is_file() and file.name != ".lock"]
+    return [path / name for name in Folder(path).names()] if path.is_dir() else [path]
 
 
-def problem_of(stored: Stored, path: Path, right: Answer, where: str, file: Path) -> str | None:
+def problem_of(stored: Stored, path: Path, right: Coreset, where: str, file: Path) -> str | None:
     """Read a damaged store; return what is wrong with the answer, or None."""
     try:
         answer = fuzzing.watched(lambda: stored.read(path), where)
@@ -237,17 +184,15 @@ def problem_of(stored: Stored, path: Path, right: Answer, where: str, file: Path
         is_named = path.name in said or file.name in said or said.startswith(("X has", "X is"))
         return None if is_named else f"{where}: names no path: {said[:300]}"
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is not ours
-        lines = traceback.extract_tb(error.__traceback__)
-        places = [f"{line.filename.split('/')[-1]}:{line.lineno}" for line in lines]
-        return f"{where}: {type(error).__name__}: {str(error)[:160]} @ {' '.join(places[-5:])}"
-    if right.equals(answer):
+        return f"{where}: {fuzzing.described(error)}"
+    if WeightedPoints.equals(right, answer):
         return None
     if stored.checked:
         return f"{where}: another answer"
     return None if is_local(right, answer, file) else f"{where}: more than was damaged differs"
 
 
-def is_local(right: Answer, answer: Answer, file: Path) -> bool:
+def is_local(right: Coreset, answer: Coreset, file: Path) -> bool:
     """Whether an answer differs in values of the damaged file alone.
 
     What a file says about all of the data, such as a shape, is believed.
@@ -276,11 +221,7 @@ def main(out: str, seed: str, count: str) -> None:
     foreign: list[str] = []
     places = st.integers(0, 9999).map(lambda part: part / 10_000)
 
-    @with_seed(int(seed))
-    @settings(
-        max_examples=int(count), deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    @fuzzing.examples(seed, count)
     @given(
         stored=st.sampled_from(STORES), which=places, kind=st.sampled_from(KINDS), place=places,
         value=st.integers(0, 255),

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import dask.array as da
 import numpy as np
@@ -41,10 +41,9 @@ class Data:
     """Rows on disk, whose second half passes a gate, and their labels."""
 
     folder: Path
-    greed: int = 0
 
     @classmethod
-    def make(cls, folder: Path, **options: Any) -> Data:
+    def make(cls, folder: Path) -> Self:
         """Write rows of two classes with a margin between them, in clusters."""
         rng = np.random.default_rng(0)
         X = rng.normal(size=(BLOCK * BLOCKS, 4)) + 8.0 * rng.integers(0, 2, (BLOCK * BLOCKS, 1))
@@ -52,7 +51,7 @@ class Data:
         y = (X[:, 0] > 4.0).astype(np.int64)
         zarr.create_array(folder / "X.zarr", data=X, chunks=(BLOCK, 4))
         zarr.create_array(folder / "y.zarr", data=y, chunks=(BLOCK,))
-        return cls(folder, **options)
+        return cls(folder)
 
     @property
     def gate(self) -> Gate:
@@ -61,7 +60,7 @@ class Data:
     @property
     def X(self) -> GatedRows:  # noqa: N802 - the field's name for rows
         """Rows that tasks read themselves."""
-        return GatedRows(self.folder / "X.zarr", self.gate, self.greed)
+        return GatedRows(self.folder / "X.zarr", self.gate)
 
     @property
     def dask_X(self) -> Any:  # noqa: N802 - likewise

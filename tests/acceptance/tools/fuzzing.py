@@ -12,9 +12,12 @@ import os
 import resource
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from hypothesis import HealthCheck, Phase, seed as with_seed, settings
 
 SECONDS = 60
 """Of a mutation, first compilations of loops among them."""
@@ -85,11 +88,28 @@ def watched(function: Callable[[], Any], name: str, *, pickles: bool = False) ->
         faulthandler.cancel_dump_traceback_later()
 
 
+def examples(seed: str, count: str) -> Callable[[Any], Any]:
+    """Decorate a test that Hypothesis calls with so many examples, the same ones for a seed."""
+    found = settings(
+        max_examples=int(count), deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    return lambda test: with_seed(int(seed))(found(test))
+
+
+def described(error: BaseException) -> str:
+    """Say what an error is that is not ours, and where it comes from."""
+    lines = traceback.extract_tb(error.__traceback__)
+    places = [f"{'/'.join(Path(line.filename).parts[-2:])}:{line.lineno}" for line in lines]
+    try:
+        said = str(error)[:160]
+    except BaseException:  # noqa: BLE001 - of a hostile object
+        said = "?"
+    return f"{type(error).__name__}: {said} @ {' '.join(places[-5:])}"
+
+
 def report(out: str, count: int, failures: Iterable[str], **facts: Any) -> None:
     """Write what was found, for `run`."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     told = {"count": count, "failures": sorted(set(failures)), "peak_mib": peak // 1024, **facts}
     Path(out).write_text(json.dumps(told))
-
-
-__all__ = ["Unpickled", "guard", "refuse_pickles", "report", "run", "watched"]

@@ -99,13 +99,18 @@ class Thing:
     read: Callable[[Place], Coreset]
 
 
+def _labels(rows: Any) -> Any:
+    return np.where(rows[:, 0] > 0, "yes", "no")
+
+
 def _tree(place: Place) -> CoresetTree:
     tree = create_tree(place.location, size=10, random_state=1, **place.storage)
     return _appended(_appended(tree, 0), 1)
 
 
 def _appended(tree: CoresetTree, number: int) -> CoresetTree:
-    tree.append(day(number), name=f"day {number}")
+    rows = day(number)
+    tree.append(rows, _labels(rows), name=f"day {number}")
     return tree
 
 
@@ -121,7 +126,12 @@ def _read_tree(place: Place) -> Coreset:
 
 def _stream(place: Place) -> CoresetStream:
     stream = make_stream(size=10, random_state=1, store=place.location, **place.storage)
-    return stream.partial_fit(day(0)).partial_fit(day(1))
+    return _fed(_fed(stream, 0), 1)
+
+
+def _fed(stream: CoresetStream, number: int) -> CoresetStream:
+    rows = day(number)
+    return stream.partial_fit(rows, _labels(rows))
 
 
 def _open_stream(place: Place) -> CoresetStream:
@@ -130,7 +140,7 @@ def _open_stream(place: Place) -> CoresetStream:
 
 def _made_coreset(number: int) -> Coreset:
     rows = day(number)
-    return Coreset(rows, np.ones(len(rows)), np.arange(len(rows)))
+    return Coreset(rows, np.ones(len(rows)), np.arange(len(rows)), _labels(rows))
 
 
 def _coreset(place: Place) -> Place:
@@ -138,8 +148,9 @@ def _coreset(place: Place) -> Place:
     return place
 
 
-def _overwritten(place: Place, number: int) -> None:
+def _overwritten(place: Place, number: int) -> Place:
     _made_coreset(number).to_zarr(place.location, overwrite=True, **place.storage)
+    return place
 
 
 THINGS = {
@@ -147,7 +158,7 @@ THINGS = {
     "stream": Thing(
         _stream,
         _open_stream,
-        lambda stream, number: stream.partial_fit(day(number)),
+        _fed,
         lambda place: _open_stream(place).coreset(),
     ),
     "coreset": Thing(
