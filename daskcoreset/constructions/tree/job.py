@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ INNER_FACTOR = 2
 
 # Rows of a leaf of a stream for each row of a coreset that is asked of it.
 LEAF_FACTOR = 32
+
+
+T = TypeVar("T", bound=WeightedPoints)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,10 @@ class Settings:
         save_every = as_int("save_every", save_every, remedy="pass a larger int")
         return replace(self, leaf_size=rows, save_every=save_every)
 
+    def rng_of(self, node: Node) -> np.random.Generator:
+        """Return the random numbers of a node of a tree over blocks."""
+        return stream(self.seed, Stage.TREE, node.first, node.level)
+
     def open(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> RowBlocks:
         """Open rows, of which there may be none, for a stream or a leaf of a stored tree."""
         options |= {"on_invalid": self.on_invalid, "allow_empty": True}
@@ -170,42 +177,28 @@ class Settings:
     @one_thread()
     def coreset(
         self,
-        parts: Sequence[WeightedPoints],
-        position: int,
+        union: WeightedPoints,
+        rng: np.random.Generator,
         data: DataFacts,
         facts: dict[str, Any],
-        *,
-        normalize: bool | None,
+        normalize: bool | None = None,
     ) -> Coreset:
-        """Reduce the rows of a stream or a stored tree to the coreset.
+        """Reduce the rows that represent all data to the coreset. None normalises by the draw.
 
         Raises
         ------
         InvalidInputError
             If no row has a positive weight.
         """
-        union = concatenate_parts(parts)
-        if not union.weights.any():
-            raise no_weight_error()
-        rng = stream(self.seed, Stage.TREE_ROOT, position)
-        described = self.reducer.describe(union, rng)
-        points = with_canonical_labels(self.reducer.finish(union, self.size, rng))
-        return self.make_coreset(points, data, described | facts, normalize=normalize)
-
-    def make_coreset(
-        self,
-        points: WeightedPoints,
-        data: DataFacts,
-        facts: dict[str, Any],
-        *,
-        normalize: bool | None = None,
-    ) -> Coreset:
-        """Return the coreset of the rows of the last reduction. None normalises by the draw."""
         normalize = self.normalize if normalize is None else normalize
         check_flag("normalize", normalize)
+        if not union.weights.any():
+            raise no_weight_error()
         own = {"sampling": self.sampling, "inner_size": self.inner_size, "seed": self.seed}
+        facts = own | self.reducer.describe(union, rng) | facts
+        points = self.reducer.finish(union, self.size, rng)
         options: Any = {"n_clusters": self.n_clusters, "normalize": normalize}
-        return make_coreset(points, self.method, data, self.size, own | facts, **options)
+        return make_coreset(points, self.method, data, self.size, facts, **options)
 
 
 def concatenate_parts(
@@ -252,8 +245,8 @@ def canonical(labels: AnyArray) -> AnyArray:
     return labels.astype(np.float64, copy=False) if labels.dtype.kind == "f" else labels
 
 
-def with_canonical_labels(points: WeightedPoints) -> WeightedPoints:
-    """Return the same rows, their labels brought to canonical form."""
+def with_canonical_labels(points: T) -> T:
+    """Return the same rows or coreset, the labels brought to canonical form."""
     return points if points.labels is None else replace(points, labels=canonical(points.labels))
 
 
@@ -287,9 +280,7 @@ class Node:
     weight : float
         Total weight of the rows.
     points : WeightedPoints
-        The coreset, its row numbers counted from the first row of the first block.
-    facts : dict
-        Facts of the reducer about all rows, at the root of all the data.
+        Their row numbers are counted from the first row of the first block.
     """
 
     first: int
@@ -298,7 +289,6 @@ class Node:
     read: int
     weight: float
     points: WeightedPoints
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -310,15 +300,11 @@ class NodeReducer:
     settings : Settings
         A node's random numbers are addressed by its first block and its level.
     n_blocks : int
-        The node of this number of blocks is the root.
-    part : bool
-        Whether the root itself stands for a part of the data, as a leaf of a stored tree does: it
-        is not described then, and not refused for what it lacks, such as rows of a second class.
+        The node of this number of blocks is the root, whose rows are drawn from once more.
     """
 
     settings: Settings
     n_blocks: int
-    part: bool
 
     def chunk(self, rows: ReadBlock, broadcast: object = None) -> Node | InvalidRow:
         """Make the leaf of a block."""
@@ -346,15 +332,11 @@ class NodeReducer:
         )
 
     def _reduced(self, node: Node) -> Node:
-        settings, reducer = self.settings, self.settings.reducer
-        if not np.isfinite(node.weight):  # an error, which the root raises
+        # An infinite weight is an error, which the root raises.
+        if node.blocks == self.n_blocks or not np.isfinite(node.weight):
             return node
-        if node.blocks != self.n_blocks:
-            return replace(node, points=settings.reduce(node.points, node.first, node.level))
-        # The root is described by what it holds before the last draw, which leaves only `size`.
-        rng = stream(settings.seed, Stage.TREE, node.first, node.level)
-        facts = {} if self.part else reducer.describe(node.points, rng)
-        return replace(node, points=reducer.finish(node.points, settings.size, rng), facts=facts)
+        points = self.settings.reduce(node.points, node.first, node.level)
+        return replace(node, points=points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,14 +349,11 @@ class TreeJob(Job[Coreset]):
     settings : Settings
     size_given : bool, default=True
         Whether the size is the caller's and not the default.
-    part : bool, default=False
-        Whether the rows are a part of the data, as a leaf of a stored tree is.
     """
 
     blocks: RowBlocks
     settings: Settings
     size_given: bool = True
-    part: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "split_every", self.settings.split_every)
@@ -387,19 +366,10 @@ class TreeJob(Job[Coreset]):
         """Rows that are gathered at the root."""
         return float(self.settings.inner_size * min(self.split_every, self.blocks.n_blocks))
 
-    def root(self, progress: bool | None = False) -> BlockResults[Node]:
-        """Compute the root, and check it."""
-        engine = Engine.immediate(self.blocks, self.split_every)
-        results: BlockResults[Node] = engine.compute(self.read(engine), progress)
-        # A part may have no usable rows: a day without any, or without any that has a weight.
-        if not self.part or results.invalid is not None or results.value.weight:
-            check_report(results)
-        return results
-
     def reading(self, engine: Engine) -> Steps[Any]:
         """Ask for the read; return its results."""
         del engine
-        node = NodeReducer(self.settings, self.blocks.n_blocks, self.part)
+        node = NodeReducer(self.settings, self.blocks.n_blocks)
         return (yield Request(Reduction(node.chunk, node.combine)))
 
     def finishing(self, results: BlockResults[Node]) -> Steps[Coreset]:
@@ -407,12 +377,7 @@ class TreeJob(Job[Coreset]):
         yield from ()  # nothing is read again
         check_report(results)
         node, settings = results.value, self.settings
-        if not len(node.points):
-            raise InvalidInputError("no row of positive weight is left", remedy="pass at least one")
-        if complete := results.n_kept <= settings.size:
-            warn_complete(settings.size, results.n_kept)
-        elif len(node.points) < settings.size and settings.sampling == "systematic":
-            warn_few(settings.size, len(node.points))
+        complete = results.n_kept <= settings.size
         facts = {
             "strategy": "tree",
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
@@ -422,6 +387,11 @@ class TreeJob(Job[Coreset]):
             "split_every": self.split_every,
             "levels": node.level,
             "n_blocks": node.blocks,
-            **node.facts,
         }
-        return settings.make_coreset(node.points, DataFacts.of_read(results, self.blocks), facts)
+        data = DataFacts.of_read(results, self.blocks)
+        coreset = settings.coreset(node.points, settings.rng_of(node), data, facts)
+        if complete:
+            warn_complete(settings.size, results.n_kept)
+        elif len(coreset) < settings.size and settings.sampling == "systematic":
+            warn_few(settings.size, len(coreset))
+        return coreset

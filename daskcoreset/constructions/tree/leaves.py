@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
+from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, hashed, level_of, shape_of
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
@@ -23,6 +25,7 @@ from daskcoreset.core.tables import text_table
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.execution.engine import Engine
 from daskcoreset.inputs.cubes import refuse_cube
 
 if TYPE_CHECKING:
@@ -306,13 +309,19 @@ def read_leaf(
     if known is not None:
         known.check(schema)
     rng = stream(settings.seed, Stage.TREE_LEAVES, int(hashed(leaf.name), 16), 0)
-    leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
-    results = TreeJob(blocks, leaf_settings, part=True).root(progress)
+    settings = replace(settings, seed=int(rng.integers(2**63)))
+    job = TreeJob(blocks, settings)
+    engine = Engine.immediate(blocks, job.split_every)
+    results = engine.compute(job.read(engine), progress)
+    if results.invalid is not None or results.value.weight:  # a leaf may have no usable rows
+        check_report(results)
     node = results.value
     leaf = replace(
         leaf, rows=node.read, weight=node.weight, n_dropped=results.n_rows - results.n_kept
     )
-    return LeafRows(leaf, node.points, schema, blocks.stored_bytes or 0)
+    with one_thread():
+        points = settings.reducer.finish(node.points, settings.inner_size, settings.rng_of(node))
+    return LeafRows(leaf, points, schema, blocks.stored_bytes or 0)
 
 
 def content_digest(name: str, points: WeightedPoints) -> str:

@@ -31,14 +31,19 @@ from typing import Any, Literal
 from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
+from daskcoreset.constructions.tree.job import (
+    Settings,
+    concatenate_parts,
+    valid_points,
+    with_canonical_labels,
+)
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.place import Kept, Place, Root, place_at
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState
+from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.tables import short_seed
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
@@ -456,7 +461,7 @@ class CoresetStream(Kept[StreamState]):
         InvalidInputError
             If the stream has no rows of positive weight.
         """
-        state, settings, rows = self._now, self._settings, self.rows()
+        rows, state, settings = self.rows(), self._now, self._settings
         facts = {
             "strategy": "stream",
             "leaf_size": settings.leaf_size,
@@ -466,7 +471,9 @@ class CoresetStream(Kept[StreamState]):
         assert schema is not None  # noqa: S101 - rows came
         weight = state.total_weight
         data = DataFacts(n, state.n_dropped, weight, None, schema.columns, schema.metric)
-        return settings.coreset([rows], state.n_rows, data, facts, normalize=normalize)
+        rng = stream(settings.seed, Stage.TREE_ROOT, state.n_rows)
+        coreset = settings.coreset(rows, rng, data, facts, normalize)
+        return with_canonical_labels(coreset)
 
     @about_argument("path")
     def save(
@@ -520,8 +527,8 @@ class CoresetStream(Kept[StreamState]):
         values, state = persistence.settings_values(self._settings), self._now
         root = place.draft(values, remedy, overwrite=overwrite)
         # It goes on being saved where it was first.
-        stream = self if state.place is None else copy(self)
-        stream._save(replace(state, place=place, root=root))  # noqa: SLF001 - its own class
+        saved = self if state.place is None else copy(self)
+        saved._save(replace(state, place=place, root=root))  # noqa: SLF001 - its own class
 
     @classmethod
     @about_argument("path")
