@@ -1,17 +1,20 @@
-"""Threads of this process: how many there are, and work of several on the same block."""
+"""Threads of this process: how many there are, and work of several in the order of its items."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cache
 from multiprocessing import parent_process
 from typing import TypeVar
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.execution.timeout import in_worker
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # Schedulers of Dask whose processes run one task at a time.
@@ -62,3 +65,25 @@ def at_once(calls: Sequence[Callable[[], T]]) -> Generator[T]:
 def _pool(pid: int, n_threads: int) -> ThreadPoolExecutor:
     del pid
     return ThreadPoolExecutor(n_threads, "coreset-member")
+
+
+def in_threads(work: Callable[[S], T], items: Iterable[S], n_threads: int) -> Iterator[T]:
+    """Yield the results of `work` in the order of the items, from threads that work ahead.
+
+    At most `n_threads` results wait to be used. The threads are of this call alone, so that the
+    work may wait for other threads.
+
+    Examples
+    --------
+    >>> list(in_threads(str, range(3), 2))
+    ['0', '1', '2']
+    """
+    ahead: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(n_threads, "coreset-ahead") as pool:
+        for item in items:
+            ahead.append(pool.submit(copy_context().run, work, item))
+            if len(ahead) > n_threads:
+                yield ahead.popleft().result()
+                check_time()
+        while ahead:
+            yield ahead.popleft().result()

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -28,10 +26,10 @@ from daskcoreset.constructions.tree.source import (
     check_same,
     time_in_name,
 )
-from daskcoreset.core.deadline import check_time
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.errors import CoresetError, InvalidInputError
 from daskcoreset.execution.progress import count_reads
+from daskcoreset.execution.threads import in_threads
 
 # Leaves that are read at a time: each holds a block, and on a cluster waits for its workers.
 _MAX_THREADS = 8
@@ -213,15 +211,8 @@ def _read(
         with _naming(part.name):
             return read_leaf(leaf, part.data(), settings, known)
 
-    n_threads = max(1, min(_MAX_THREADS, os.cpu_count() or 1))
-    with ThreadPoolExecutor(n_threads, "coreset-view") as pool:
-        for start in range(0, len(parts), n_threads):
-            own = parts[start : start + n_threads]
-            # The threads have the deadline of this call in copies of its context.
-            futures = [pool.submit(copy_context().run, read, part) for part in own]
-            for part, future in zip(own, futures, strict=True):
-                yield part, future.result()
-                check_time()
+    n_threads = min(_MAX_THREADS, os.cpu_count() or 1)
+    return zip(parts, in_threads(read, parts, n_threads), strict=True)
 
 
 @contextmanager

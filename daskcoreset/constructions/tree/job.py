@@ -20,7 +20,7 @@ from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, Sampling
+from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
@@ -228,26 +228,25 @@ def concatenate_parts(
     return filled[0] if len(filled) == 1 else concatenate(filled)
 
 
-def canonical(labels: AnyArray) -> AnyArray:
-    """Give labels a dtype that depends on their kind and values alone.
+def with_canonical_labels(points: T) -> T:
+    """Return rows or a coreset whose labels have a dtype that depends on kind and values alone.
 
     Examples
     --------
-    >>> canonical(np.array([1, 2], dtype=np.int8)).dtype.name
-    'int64'
-    >>> canonical(np.array(["a", "b"], dtype="U9")).dtype.str[1:]
+    >>> rows = WeightedPoints(np.eye(2), np.ones(2), np.arange(2), np.array(["a", "b"], "U9"))
+    >>> with_canonical_labels(rows).labels.dtype.str[1:]
     'U1'
     """
+    labels = points.labels
+    if labels is None:
+        return points
     if labels.dtype.kind == "U":
-        return np.array(labels.tolist(), dtype=str)
-    if labels.dtype.kind in "iu" and np.can_cast(labels.dtype, np.int64):
-        return labels.astype(np.int64, copy=False)
-    return labels.astype(np.float64, copy=False) if labels.dtype.kind == "f" else labels
-
-
-def with_canonical_labels(points: T) -> T:
-    """Return the same rows or coreset, the labels brought to canonical form."""
-    return points if points.labels is None else replace(points, labels=canonical(points.labels))
+        labels = np.array(labels.tolist(), dtype=str)
+    elif labels.dtype.kind in "iu" and np.can_cast(labels.dtype, np.int64):
+        labels = labels.astype(np.int64, copy=False)
+    elif labels.dtype.kind == "f":
+        labels = labels.astype(np.float64, copy=False)
+    return points if labels is points.labels else replace(points, labels=labels)
 
 
 def valid_points(

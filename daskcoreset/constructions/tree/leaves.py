@@ -14,7 +14,7 @@ import numpy as np
 
 from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree import windows
-from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
+from daskcoreset.constructions.tree.job import Settings, TreeJob
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, hashed, level_of, shape_of
 from daskcoreset.core.linalg import one_thread
@@ -333,7 +333,7 @@ def content_digest(name: str, points: WeightedPoints) -> str:
     >>> content_digest("a", points) == content_digest("b", points)
     False
     """
-    arrays, _, layout = to_arrays(with_canonical_labels(points))
+    arrays, _, layout = to_arrays(points)
     digest = hashlib.blake2b(repr((name, layout)).encode(), digest_size=16)
     for key in sorted(arrays):
         array = np.ascontiguousarray(arrays[key])

@@ -156,7 +156,7 @@ class Manifest:
             leaves = LeafTable(Leaf(*entry[1:-1]) for entry in entries)
             versions = [version for entry in entries for version in (entry[0], entry[-1])]
             parts = zip(leaves.shape or (), versions[1:], strict=True)
-            source = facts["source"]
+            schema, source = facts["schema"], facts["source"]
             return cls(
                 place,
                 root,
@@ -165,8 +165,8 @@ class Manifest:
                 {part.name: _object_of(root, part, version) for part, version in parts},
                 pages,
                 values["n_added"],
-                RowSchema.from_json(facts["schema"]),
-                None if source is None else SourceRecord(**source),
+                schema and RowSchema(**schema),
+                source and SourceRecord(**source),
             )
 
     def as_of(self, version: int) -> Manifest:
@@ -274,9 +274,8 @@ class Manifest:
         for slices in groups(changed.leaves.levels):
             if len(slices) > 1:
                 entries = [paged(entries[members]) for members in slices]
-        schema = None if changed.schema is None else changed.schema.to_json()
-        source = None if changed.source is None else asdict(changed.source)
-        facts = kept(json.dumps({"schema": schema, "source": source}))
+        known = {"schema": changed.schema, "source": changed.source}
+        facts = kept(json.dumps({name: one and asdict(one) for name, one in known.items()}))
         main = write({"leaves": entries, "n_added": changed.n_added, "facts": facts})
         return replace(changed, main=main, nodes=nodes, pages=pages), objects
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from daskcoreset.constructions.tree.job import (
     Settings,
-    canonical,
     concatenate_parts,
     with_canonical_labels,
 )
@@ -136,15 +135,6 @@ class RowSchema:
         columns = self.columns or other.columns
         return replace(self, columns=columns, keys=self.keys | other.keys)
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
-        """Return the schema of a stored dictionary. None where the store has none."""
-        return None if values is None else cls(**values)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
     def check(self, other: RowSchema) -> None:
         """Check that further rows have this schema, before they are read.
 
@@ -175,10 +165,9 @@ class RowSchema:
         InvalidInputError
             If the labels are of another kind.
         """
-        labels, schema = points.labels, self
-        if labels is not None and len(labels):
-            labels = canonical(labels)
-            kind = labels.dtype.kind
+        points, schema = with_canonical_labels(points), self
+        if points.labels is not None and len(points):
+            kind = points.labels.dtype.kind
             known = self.labels or kind
             schema = replace(self, labels=known)
             _refuse_other("y holds {}", _KINDS.get(known), _KINDS.get(kind), "convert it")
@@ -187,14 +176,12 @@ class RowSchema:
         if isinstance(rows, np.ndarray) == self.sparse:
             rows = csr_rows(rows) if self.sparse else rows.toarray()
         rows = rows.astype(self.dtype, copy=False)
-        if rows is points.points and labels is points.labels:
-            return points, schema
-        return replace(points, points=rows, labels=labels), schema
+        return points if rows is points.points else replace(points, points=rows), schema
 
 
 def state_files(kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()) -> Files:
     """Return the files of a Zarr group of plain JSON values and weighted rows."""
-    union = with_canonical_labels(concatenate_parts(parts)) if parts else None
+    union = concatenate_parts(parts) if parts else None
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}

@@ -20,9 +20,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from contextvars import copy_context
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +30,7 @@ from uuid import uuid4
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core.deadline import pause
 from daskcoreset.errors import MissingPathError, OutOfTimeError, OvertakenError, StoreError
+from daskcoreset.execution.threads import in_threads
 from daskcoreset.storage.disk import DiskFolder, find_folder
 from daskcoreset.storage.group import GroupContents, group_files, read_files
 from daskcoreset.storage.locations import RefusedError
@@ -213,9 +212,8 @@ class Place:
     def read_pages(self, names: Sequence[str]) -> list[Any]:
         """Return what objects of `page_files` hold, and keep it for the next call."""
         if missing := [name for name in names if name not in self._pages]:
-            with ThreadPoolExecutor(_N_THREADS, "coreset-pages") as pool:
-                found = [pool.submit(copy_context().run, self._page, name) for name in missing]
-                self._pages |= zip(missing, [one.result() for one in found], strict=True)
+            found = in_threads(self._page, missing, _N_THREADS)
+            self._pages |= zip(missing, found, strict=True)
         return [self._pages[name] for name in names]
 
     def _page(self, name: str) -> Any:

@@ -19,10 +19,8 @@ a stream without a crash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -48,6 +46,7 @@ from daskcoreset.core.tables import short_seed
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
+from daskcoreset.execution.threads import in_threads
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, Rows
@@ -199,8 +198,8 @@ class StreamState:
         """Read the newest state of a place."""
         name = root.history[-1]
         values, parts = persistence.read_state(place, name, _STATE)
-        values["schema"] = RowSchema.from_json(values["schema"])
-        state = cls(**values, place=place, root=root)
+        schema = values.pop("schema")
+        state = cls(**values, schema=schema and RowSchema(**schema), place=place, root=root)
         n = len(state.levels)
         return replace(state, nodes=tuple((part,) for part in parts[:n]), waiting=tuple(parts[n:]))
 
@@ -208,7 +207,7 @@ class StreamState:
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
 
 
-def read_ahead(blocks: RowBlocks, method: Any) -> Iterator[BlockResults[WeightedPoints]]:
+def read_blocks(blocks: RowBlocks, method: Any) -> Iterator[BlockResults[WeightedPoints]]:
     """Read the blocks in order, one ahead of the one that is used."""
     reduction: Reduction[WeightedPoints] = Reduction(partial(valid_points, method), itemgetter(0))
 
@@ -219,16 +218,8 @@ def read_ahead(blocks: RowBlocks, method: Any) -> Iterator[BlockResults[Weighted
         return results
 
     if blocks.n_blocks == 1:  # worth no thread, where rows come one by one
-        yield read(0)
-        return
-    with ThreadPoolExecutor(1, "coreset-stream") as reader:
-        # The thread has the deadline of this call in a copy of its context.
-        ahead = reader.submit(copy_context().run, read, 0)
-        for i in range(1, blocks.n_blocks + 1):
-            results = ahead.result()
-            if i < blocks.n_blocks:
-                ahead = reader.submit(copy_context().run, read, i)
-            yield results
+        return iter([read(0)])
+    return in_threads(read, range(blocks.n_blocks), 1)
 
 
 class CoresetStream(Kept[StreamState]):
@@ -411,7 +402,7 @@ class CoresetStream(Kept[StreamState]):
         schema = RowSchema.of(blocks)
         if known is not None:
             schema = known.followed_by(schema)
-        for results in read_ahead(blocks, settings.method):
+        for results in read_blocks(blocks, settings.method):
             if results.invalid is not None:
                 _, invalid = results.invalid
                 raise invalid.error(start)
@@ -426,7 +417,7 @@ class CoresetStream(Kept[StreamState]):
     def _save(self, state: StreamState) -> None:
         assert state.root is not None  # noqa: S101 - it has a place
         values = {name: getattr(state, name) for name in _COUNTERS}
-        values["schema"] = None if state.schema is None else state.schema.to_json()
+        values["schema"] = state.schema and asdict(state.schema)
         files = persistence.state_files(_STATE, values, state.parts)
         name = state.root.name_for(files)
         # One state more than is needed, for who is reading it.
