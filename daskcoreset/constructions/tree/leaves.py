@@ -16,7 +16,7 @@ from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.shape import Part, hashed, level_of, shape_of
+from daskcoreset.constructions.tree.shape import Part, digest_of, level_of, shape_of
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
@@ -308,7 +308,7 @@ def read_leaf(
     schema = RowSchema.of(blocks)
     if known is not None:
         known.check(schema)
-    rng = stream(settings.seed, Stage.TREE_LEAVES, int(hashed(leaf.name), 16), 0)
+    rng = stream(settings.seed, Stage.TREE_LEAVES, int(digest_of(leaf.name), 16), 0)
     settings = replace(settings, seed=int(rng.integers(2**63)))
     job = TreeJob(blocks, settings)
     engine = Engine.immediate(blocks, job.split_every)

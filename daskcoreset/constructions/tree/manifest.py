@@ -22,7 +22,6 @@ from daskcoreset.constructions.tree.place import (
     Files,
     Place,
     Root,
-    digest_of,
     object_name,
     page_files,
     version_of,
@@ -282,7 +281,7 @@ class Manifest:
 
 def _object_of(root: Root, part: Part, version: int) -> str:
     """Return the name of the object of a node, by the version that made it and what it holds."""
-    return object_name(version, digest_of(root.digest, part.name))
+    return object_name(version, root.digest, part.name)
 
 
 def _expanded(entry: _Entry, pages: Mapping[str, Sequence[_Entry]]) -> Sequence[_Entry]:

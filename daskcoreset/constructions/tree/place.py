@@ -16,7 +16,6 @@ A lost answer is settled by a token in the root, which tells each change from al
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,6 +27,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import uuid4
 
 from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.shape import digest_of
 from daskcoreset.core.deadline import pause
 from daskcoreset.errors import MissingPathError, OutOfTimeError, OvertakenError, StoreError
 from daskcoreset.execution.threads import in_threads
@@ -58,19 +58,9 @@ _N_LISTED = 1000
 _N_THREADS = 16
 
 
-class UnansweredError(StoreError):
-    """No answer came to a change, which was made as a whole or not at all."""
-
-
-def digest_of(*parts: str | bytes) -> str:
-    """Return 16 hexadecimal digits that identify texts."""
-    data = (part if isinstance(part, bytes) else part.encode() for part in parts)
-    return hashlib.blake2b(b" ".join(data), digest_size=8).hexdigest()
-
-
-def object_name(version: int, digest: str) -> str:
-    """Return the name of an object that is made for a version."""
-    return f"{version:012d}-{digest}"
+def object_name(version: int, *content: str | bytes) -> str:
+    """Return the name of an object that is made for a version, and identified by its content."""
+    return f"{version:012d}-{digest_of(*content, size=8)}"
 
 
 def version_of(name: str) -> int:
@@ -116,11 +106,11 @@ class Root:
     @cached_property
     def digest(self) -> str:
         """Digest of the settings."""
-        return digest_of(json.dumps(self.settings, sort_keys=True))
+        return digest_of(json.dumps(self.settings, sort_keys=True), size=8)
 
     def name_for(self, files: Files) -> str:
         """Return the name of an object that the next version is the first to need."""
-        return object_name(self.version + 1, digest_of(*files.values()))
+        return object_name(self.version + 1, *files.values())
 
     def followed_by(self, name: str | None, keep: int | None) -> Root:
         """Return the root after a change. `name` is that of the object that describes it."""
@@ -218,7 +208,7 @@ class Place:
 
     def _page(self, name: str) -> Any:
         data = self._get(name).get(_PAGE, b"")
-        if digest_of(data) != name.partition("-")[2]:
+        if object_name(version_of(name), data) != name:
             raise StoreError(f"{self.where(name)} is damaged", remedy="restore it from a copy")
         return json.loads(gzip.decompress(data))
 
@@ -245,7 +235,7 @@ class Place:
                 remedy="choose another path, or move that away",
             )
         if not found.exists:
-            self.folder.check(f"{self.part}/{object_name(1, uuid4().hex[:16])}")
+            self.folder.check(f"{self.part}/{object_name(1, uuid4().hex)}")
         return replace(found, settings=settings, history=())
 
     def check(self, base: Root) -> None:
@@ -265,10 +255,8 @@ class Place:
         ------
         OvertakenError
             Another writer was first.
-        UnansweredError, OutOfTimeError
-            No answer came.
-        StoreError
-            It cannot be written. The place is unchanged.
+        StoreError, OutOfTimeError
+            It cannot be written, or no answer came.
         """
         self.check(base)
         values: Any = {name: getattr(after, name) for name in _OF_ROOT}
@@ -314,7 +302,7 @@ class Place:
                 continue  # it was not made, and may be made yet
             if now.version - base.version <= _N_TOKENS:
                 raise self._overtaken(base)
-        raise UnansweredError(
+        raise StoreError(
             f"{self.name}: no answer came to the change, which was made as a whole or not at all",
             remedy="open it again and look",
         ) from problem
@@ -359,11 +347,11 @@ class Kept(Generic[T]):
     """Base of a tree and a stream, whose state is a version that it has made or seen.
 
     A version is a dataclass with `place` and `root`. A place makes a change by one step, and the
-    object goes on from it once that has returned. After a `KeyboardInterrupt` between the two, it
+    object goes on from it once that has returned. After an error or an interrupt in between, it
     looks at the place when it is used again.
     """
 
-    # The state after a change that was interrupted.
+    # The state after a change that may have been made.
     _unknown: T | None = None
 
     def __init__(self, settings: Settings, last: T) -> None:
@@ -374,7 +362,7 @@ class Kept(Generic[T]):
 
     @property
     def _now(self) -> T:
-        """The state, after a look at the place if the last change was interrupted."""
+        """The state, after a look at the place if the last change did not return."""
         if self._unknown is not None:
             after: Any = self._unknown
             now = after.place.root() if after.root.version > 1 else after.place.find()
@@ -389,17 +377,11 @@ class Kept(Generic[T]):
         `name` is that of the object that describes the version.
         """
         base, place = after.root, after.place
-        made = replace(after, root=base.followed_by(name, keep))
-        # Nothing is called between an error in here and what is done about it, so that no further
-        # interrupt comes between the two.
-        try:
-            self._last = replace(after, root=place.commit(base, made.root, objects))
-        except BaseException as error:
-            self._unknown = made
-            if isinstance(error, StoreError) and not isinstance(error, UnansweredError):
-                self._unknown = None  # nothing was written
-            raise
-        place.sweep(made.root, self._needed)
+        root = base.followed_by(name, keep)
+        self._unknown = replace(after, root=root)
+        self._last = replace(after, root=place.commit(base, root, objects))
+        self._unknown = None
+        place.sweep(root, self._needed)
 
     def _needed(self) -> Collection[str]:
         """Return the names of the objects that versions need which are kept."""

@@ -60,15 +60,16 @@ class Part:
 Placed: TypeAlias = tuple[Part, int]
 
 
-def hashed(text: str, size: int = 16) -> str:
-    """Return a digest of a text, which may hold names of files that are not Unicode."""
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=size).hexdigest()
+def digest_of(*content: str | bytes, size: int = 16) -> str:
+    """Return the digest of bytes and texts, which may be names of files that are not Unicode."""
+    parts = (x if isinstance(x, bytes) else x.encode(errors="surrogatepass") for x in content)
+    return hashlib.blake2b(b" ".join(parts), digest_size=size).hexdigest()
 
 
 @lru_cache(_CACHED)
 def level_of(key: str) -> int:
     """Return the number of levels at which a leaf begins a group, by a hash of its key."""
-    number, level = int(hashed(key, 8), 16), 0
+    number, level = int(digest_of(key, size=8), 16), 0
     while number and not number % _GROUP_SIZE:
         number, level = number // _GROUP_SIZE, level + 1
     return level
@@ -125,12 +126,7 @@ def _united(*parts: Part) -> Part:
     middle = 1 << (len(parts) - 1).bit_length() - 1
     left, right = _united(*parts[:middle]), _united(*parts[middle:])
     size, depth = left.n_leaves + right.n_leaves, 1 + max(left.depth, right.depth)
-    return Part(digest_of((left, right)), size, depth, (left, right))
-
-
-def digest_of(parts: Iterable[Part]) -> str:
-    """Return 32 hexadecimal digits that identify the names of parts."""
-    return hashed(" ".join(part.name for part in parts))
+    return Part(digest_of(left.name, right.name), size, depth, (left, right))
 
 
 def cover(top: Part, chosen: Sequence[bool]) -> list[Placed]:

@@ -7,7 +7,6 @@ fingerprint is another one whenever its rows may be others. No rows are read to 
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import os
 import re
 import sys
@@ -20,6 +19,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from daskcoreset.constructions.tree.shape import digest_of
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.validation import a_type, as_int, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingPathError
@@ -351,9 +351,7 @@ def _fingerprint(info: Mapping[str, Any]) -> str | None:
 def _digest(texts: Iterable[str | None]) -> str | None:
     """Return the digest of texts. None if one of them is."""
     known = list(texts)
-    if None in known:
-        return None
-    return hashlib.blake2b(repr(known).encode(), digest_size=16).hexdigest()
+    return None if None in known else digest_of(repr(known))
 
 
 def _file_fingerprint(place: Place, infos: Mapping[str, Any]) -> str | None:

@@ -593,9 +593,7 @@ class CoresetTree(Kept[Manifest]):
             )
 
     def _change(self, changed: Manifest, made: Mapping[str, WeightedPoints]) -> Manifest:
-        before = self._now
-        before.place.check(before.root)
-        after, objects = before.followed_by(self._settings, changed, made)
+        after, objects = self._now.followed_by(self._settings, changed, made)
         self._used = {**self._used, after.main: after.needed}
         self._commit(after, after.main, after.keep, objects)
         return self._now
@@ -690,7 +688,7 @@ class CoresetTree(Kept[Manifest]):
         data = DataFacts(n, n_dropped, weight, place, schema.columns, schema.metric, schema.keys)
         nodes = [manifest.read_node(part.name).moved(start << ROW_BITS) for part, start in parts]
         # By the names of the parts, which stand for the leaves below them.
-        address = int(digest_of(part for part, _ in parts), 16)
+        address = int(digest_of(*(part.name for part, _ in parts)), 16)
         rng = stream(settings.seed, Stage.TREE_ROOT, address)
         coreset = settings.coreset(concatenate_parts(nodes), rng, data, facts, normalize)
         coreset = replace(coreset, indices=_count_rows(table, coreset.indices))
