@@ -25,7 +25,7 @@ from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.steps import Request, Steps
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 # Rows of a coreset of a stream or a stored tree.
 DEFAULT_SIZE = 1000
@@ -157,11 +157,6 @@ class Settings:
     def rng_of(self, node: Node) -> np.random.Generator:
         """Return the random numbers of a node of a tree over blocks."""
         return stream(self.seed, Stage.TREE, node.first, node.level)
-
-    def open(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> RowBlocks:
-        """Open rows, of which there may be none, for a stream or a leaf of a stored tree."""
-        options |= {"on_invalid": self.on_invalid, "allow_empty": True}
-        return row_blocks(X, y, sample_weight, **options)
 
     @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:

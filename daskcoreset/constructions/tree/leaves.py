@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 import numpy as np
 
 from daskcoreset.constructions.sampling.messages import check_report
-from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob
-from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.persistence import Data, RowSchema, opened
 from daskcoreset.constructions.tree.shape import Part, digest_of, level_of, shape_of
+from daskcoreset.constructions.tree.windows import kind_of_time
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
@@ -26,7 +26,6 @@ from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import Engine
-from daskcoreset.inputs.cubes import refuse_cube
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,23 +156,6 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         frame: pd.DataFrame = import_optional("pandas").DataFrame(rows, None, columns)
         return frame
 
-    def select(self, leaves: Any) -> list[bool]:
-        """Return a mask of the leaves that are selected.
-
-        Parameters
-        ----------
-        leaves : str, sequence of str, slice, int, date, or None
-            Names. A slice from one name or date to another, both included. Positions, and slices
-            of them, as Python has them. None for all.
-
-        Examples
-        --------
-        >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
-        >>> table.select(slice("b", "c")), table.select(["a", "d"])
-        ([False, True, True, False], [True, False, False, True])
-        """
-        return windows.select(self, leaves)
-
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the name of the leaf of every row number, and the row's number in it.
 
@@ -219,7 +201,7 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
     if time is None:
         return None
     text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
-    kind = windows.kind_of_time(text)
+    kind = kind_of_time(text)
     if kind is None:
         raise InvalidInputError(
             f"time is {shown(time)}, which is neither a date nor a number",
@@ -227,7 +209,7 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
             remedy='pass a date or time of ISO 8601, such as "2026-03-02", or a number',
         )
     for leaf in leaves:
-        if leaf.time is not None and (other := windows.kind_of_time(leaf.time)) != kind:
+        if leaf.time is not None and (other := kind_of_time(leaf.time)) != kind:
             raise InvalidInputError(
                 f"time is {text!r}, a {kind}, and that of leaf {leaf.name!r} is {leaf.time!r}, a "
                 f"{other}",
@@ -282,7 +264,7 @@ class LeafRows(NamedTuple):
 
 def read_leaf(
     leaf: Leaf,
-    data: tuple[Any, Any, Any],
+    data: Data,
     settings: Settings,
     known: RowSchema | None,
     progress: bool | None = False,
@@ -301,11 +283,7 @@ def read_leaf(
         Schema of the leaves before. Rows of another one are refused before they are read.
     progress : bool or None, default=False
     """
-    refuse_cube("a stored tree", data[0])
-    blocks = settings.open(*data)
-    if known is not None and known.metric == "cosine":
-        blocks = blocks.by("cosine")
-    schema = RowSchema.of(blocks)
+    blocks, schema = opened("a stored tree", data, settings, known)
     if known is not None:
         known.check(schema)
     rng = stream(settings.seed, Stage.TREE_LEAVES, int(digest_of(leaf.name), 16), 0)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 from daskcoreset.constructions.tree import persistence
@@ -34,8 +33,6 @@ from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.storage.group import refuse_inconsistent
 
 _NODE = "coreset-tree-node"
-
-_OF_LEAF = attrgetter(*(field.name for field in fields(Leaf)))
 
 # What a page has of a leaf or of a page below it. First comes the version that made the node which
 # joins it to those before it. Then come the values of the leaf and the version that made its node,
@@ -268,8 +265,8 @@ class Manifest:
             return entries[0][0], kept(((0, *entries[0][1:]), *entries[1:]))
 
         versions = [0, *(version_of(name) for name in nodes.values())]
-        leaves = zip(versions[::2], map(_OF_LEAF, changed.leaves), versions[1::2], strict=False)
-        entries: list[_Entry] = [(joined, *leaf, own) for joined, leaf, own in leaves]
+        leaves = zip(versions[::2], map(vars, changed.leaves), versions[1::2], strict=False)
+        entries: list[_Entry] = [(joined, *leaf.values(), own) for joined, leaf, own in leaves]
         for slices in groups(changed.leaves.levels):
             if len(slices) > 1:
                 entries = [paged(entries[members]) for members in slices]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import columns_error, shown
 from daskcoreset.errors import CoresetError, InvalidInputError
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.sensitivities import CONSTRUCTIONS
-from daskcoreset.storage.group import GroupContents, group_files
+from daskcoreset.storage.group import GroupContents, group_files, read_files
 
 
 def settings_values(settings: Settings) -> dict[str, Any]:
@@ -65,6 +66,9 @@ def _named(method: Any) -> dict[str, Any]:
     parameters = thaw(freeze(method.parameters(), "parameters"))
     return {"method": method.name, "parameters": json.loads(json.dumps(parameters))}
 
+
+# X, y and sample_weight.
+Data: TypeAlias = tuple[Any, Any, Any]
 
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
 
@@ -179,6 +183,20 @@ class RowSchema:
         return points if rows is points.points else replace(points, points=rows), schema
 
 
+def opened(
+    what: str, data: Data, settings: Settings, known: RowSchema | None, **options: Any
+) -> tuple[RowBlocks, RowSchema]:
+    """Open rows, of which there may be none, for a stream or a leaf of a stored tree.
+
+    `known` is the schema of the rows before. If those are divided by their lengths, so are these.
+    """
+    refuse_cube(what, data[0])
+    blocks = row_blocks(*data, on_invalid=settings.on_invalid, allow_empty=True, **options)
+    if known is not None:
+        blocks = blocks.by(known.metric)
+    return blocks, RowSchema.of(blocks)
+
+
 def state_files(kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()) -> Files:
     """Return the files of a Zarr group of plain JSON values and weighted rows."""
     union = concatenate_parts(parts) if parts else None
@@ -196,7 +214,7 @@ def read_state(place: Place, name: str, kind: str) -> tuple[dict[str, Any], list
     StoreError
         It is missing or damaged.
     """
-    contents = place.read_group(name, kind)
+    contents = read_files(place.get(name), place.where(name), kind)
     attributes: Any = contents.attributes
     lengths = attributes["lengths"]
     if not lengths:

@@ -189,15 +189,12 @@ class Place:
         """Return what messages call an object."""
         return f"{self.name}/{self.part}/{name}"
 
-    def _get(self, name: str) -> Files:
+    def get(self, name: str) -> Files:
+        """Return the files of an object."""
         files = self.folder.get(f"{self.part}/{name}")
         if files is None:
             raise StoreError(f"{self.where(name)} is missing", remedy="restore it from a copy")
         return files
-
-    def read_group(self, name: str, kind: str) -> GroupContents:
-        """Return an object that is a Zarr group."""
-        return read_files(self._get(name), self.where(name), kind)
 
     def read_pages(self, names: Sequence[str]) -> list[Any]:
         """Return what objects of `page_files` hold, and keep it for the next call."""
@@ -207,7 +204,7 @@ class Place:
         return [self._pages[name] for name in names]
 
     def _page(self, name: str) -> Any:
-        data = self._get(name).get(_PAGE, b"")
+        data = self.get(name).get(_PAGE, b"")
         if object_name(version_of(name), data) != name:
             raise StoreError(f"{self.where(name)} is damaged", remedy="restore it from a copy")
         return json.loads(gzip.decompress(data))

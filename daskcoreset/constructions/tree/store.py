@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -32,7 +34,7 @@ from daskcoreset.constructions.tree.place import Kept, Place, place_at, version_
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.source import SourceView, check_same
-from daskcoreset.constructions.tree.windows import TreeWindow
+from daskcoreset.constructions.tree.windows import TreeWindow, select
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
@@ -445,10 +447,8 @@ class CoresetTree(Kept[Manifest]):
 
     def __getitem__(self, window: Window) -> TreeWindow:
         """Return a window of leaves, which estimators take in place of X."""
-        flags = self.leaves.select(window)
-        return TreeWindow(
-            self, [leaf.name for leaf, flag in zip(self.leaves, flags, strict=True) if flag]
-        )
+        leaves = self.leaves
+        return TreeWindow(self, compress(leaves.names, select(leaves, window)))
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names of the leaves, not through windows of one."""
@@ -628,9 +628,10 @@ class CoresetTree(Kept[Manifest]):
                 remedy="pass the names of leaves, or slice(None) for all",
             )
         self._refuse_followed()
-        deleted = self.leaves.select(leaf)
-        remaining = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
-        self._change(replace(self._now, leaves=remaining), {})
+        manifest = self._now
+        deleted = select(manifest.leaves, leaf)
+        remaining = LeafTable(compress(manifest.leaves, map(not_, deleted)))
+        self._change(replace(manifest, leaves=remaining), {})
 
     # --- questions -----------------------------------------------------------------------
 
@@ -661,14 +662,10 @@ class CoresetTree(Kept[Manifest]):
             If the tree has changed since it was opened and nodes are gone, or if it is damaged.
         """
         settings, manifest = self._settings, self._now
-        table, flags = manifest.leaves, manifest.leaves.select(leaves)
+        table, flags = manifest.leaves, select(manifest.leaves, leaves)
         assert manifest.top is not None  # noqa: S101 - it has leaves
         assert manifest.schema is not None  # noqa: S101 - it has leaves
-        chosen = [
-            (leaf, start)
-            for leaf, start, flag in zip(table, table.offsets, flags, strict=True)
-            if flag
-        ]
+        chosen = [*compress(zip(table, table.offsets, strict=True), flags)]
         if not any(leaf.rows for leaf, _ in chosen):
             raise InvalidInputError(
                 "leaves has no rows", argument="leaves", remedy="pass a window with rows"

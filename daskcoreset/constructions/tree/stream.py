@@ -48,7 +48,6 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.threads import in_threads
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, Rows
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.storage.locations import Location
@@ -392,14 +391,11 @@ class CoresetStream(Kept[StreamState]):
                 self.partial_fit(rows if batches is X else Rows(rows, options), *beside)
             return self
         settings, start, known = self._settings, 0, self._now.schema
-        refuse_cube("a stream", X)
-        blocks = settings.open(X, y, sample_weight)
+        given = "a stream", (X, y, sample_weight), settings, known
+        blocks, schema = persistence.opened(*given)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
-            blocks = settings.open(X, y, sample_weight, chunks=blocks.n_rows or 1)
-        if known is not None and known.metric == "cosine":
-            blocks = blocks.by("cosine")
+            blocks, schema = persistence.opened(*given, chunks=blocks.n_rows or 1)
         blocks.check_method(settings.method, settings.leaf_size)
-        schema = RowSchema.of(blocks)
         if known is not None:
             schema = known.followed_by(schema)
         for results in read_blocks(blocks, settings.method):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,15 @@ def kind_of_time(text: str) -> str | None:
 
 
 def select(leaves: Any, window: Any) -> list[bool]:
-    """Return a mask of the leaves of a window, see `LeafTable.select`."""
+    """Return a mask of the leaves of a window.
+
+    Parameters
+    ----------
+    leaves : LeafTable
+    window : str, sequence of str, slice, int, date, or None
+        Names. A slice from one name or date to another, both included. Positions, and slices of
+        them, as Python has them. None for all.
+    """
     if not leaves:
         raise InvalidInputError(
             "the tree has no leaves", remedy="append some, or refresh the view, first"
@@ -133,7 +141,7 @@ class TreeWindow:
     Parameters
     ----------
     tree : CoresetTree
-    names : sequence of str
+    names : iterable of str
 
     Attributes
     ----------
@@ -142,7 +150,7 @@ class TreeWindow:
         Names of the leaves.
     """
 
-    def __init__(self, tree: Any, names: Sequence[str]) -> None:
+    def __init__(self, tree: Any, names: Iterable[str]) -> None:
         self.tree = tree
         self.names = tuple(names)
 
