@@ -9,8 +9,8 @@ from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.points import from_arrays, to_arrays
 from daskcoreset.core.portfolio import DataSummary, Portfolio
 from daskcoreset.storage.coordinates import loaded_values, stored_values
-from daskcoreset.storage.group import GroupContents, read_group, refuse_inconsistent, write_group
-from daskcoreset.storage.locations import Location, store_name
+from daskcoreset.storage.group import FROM_A_COPY, GroupContents, read_group, write_group
+from daskcoreset.storage.locations import Location, clear_errors, store_name
 
 _COORDINATE, _MEMBER, _MOMENTS = "coordinate", "member", "moments"
 
@@ -30,15 +30,14 @@ def save(
 def load_coreset(store: Location, storage_options: Mapping[str, Any] | None) -> Coreset:
     """Load a coreset that `save` stored."""
     contents = read_group(store, kind="coreset", storage_options=storage_options)
-    with refuse_inconsistent(f"{store_name(store)}: not a consistent coreset", "build it again"):
+    with clear_errors(store_name(store), "read", FROM_A_COPY):
         return _coreset_of(contents)
 
 
 def load_portfolio(store: Location, storage_options: Mapping[str, Any] | None) -> Portfolio:
     """Load a portfolio that `save` stored."""
     contents = read_group(store, kind="portfolio", storage_options=storage_options)
-    name = store_name(store)
-    with refuse_inconsistent(f"{name}: not a consistent portfolio", "build it again"):
+    with clear_errors(store_name(store), "read", FROM_A_COPY):
         groups, attributes = dict(contents.groups), dict[str, Any](contents.attributes)
         kept, moments = groups.pop(_MOMENTS, None), None
         if kept is not None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,13 +17,7 @@ import numpy as np
 from daskcoreset.core.deadline import NO_ANSWER, check_time
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
-from daskcoreset.errors import (
-    CoresetError,
-    InvalidInputError,
-    MissingDependencyError,
-    MissingPathError,
-    StoreError,
-)
+from daskcoreset.errors import InvalidInputError, MissingPathError, StoreError
 from daskcoreset.storage.atomic import check_writable, new_store, recover, standing, write_files
 from daskcoreset.storage.locations import (
     Location,
@@ -52,7 +45,7 @@ JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON
 _CHUNK_BYTES = 32 * 2**20
 
 _GROUP = "group"
-_FROM_A_COPY = "restore it from a copy or build it again"
+FROM_A_COPY = "restore it from a copy or build it again"
 
 
 @dataclass(frozen=True)
@@ -75,17 +68,6 @@ class GroupContents:
     attributes: Mapping[str, JSON]
     kind: str
     groups: Mapping[str, GroupContents] = field(default_factory=dict)
-
-
-@contextmanager
-def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
-    """Raise a `StoreError` in place of the errors that contradictory contents cause."""
-    try:
-        yield
-    except (StoreError, MissingDependencyError):
-        raise
-    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise StoreError(f"{subject} ({error!r})", remedy=remedy) from error
 
 
 # --- writing -----------------------------------------------------------------------------
@@ -281,12 +263,12 @@ def read_group(
             place = StorePath(LocalStore(standing(path), read_only=True))
         return _read(partial(_get, place), name, kind)
 
-    return ask(name, "read", read, _FROM_A_COPY)
+    return ask(name, "read", read, FROM_A_COPY)
 
 
 def read_files(files: Mapping[str, bytes], where: str, kind: str) -> GroupContents:
     """Read a group from its files as `read_group` does. `where` is its name in messages."""
-    with clear_errors(where, "read", _FROM_A_COPY):
+    with clear_errors(where, "read", FROM_A_COPY):
         return _read(files.get, where, kind)
 
 
@@ -310,7 +292,7 @@ def _read(get: Callable[[str], bytes | None], where: str, kind: str) -> GroupCon
     if digest != _digest(attributes, files):
         raise StoreError(
             f"{where}: changed or damaged since it was written (its digest does not match)",
-            remedy=_FROM_A_COPY,
+            remedy=FROM_A_COPY,
         )
     files[ROOT] = root
     store = MemoryStore({path: Buffer.from_bytes(data) for path, data in files.items()})
@@ -334,13 +316,11 @@ def _contents(group: zarr.Group) -> GroupContents:
 
 def _find_problem(header: Any, kind: str) -> tuple[str, str] | None:
     """Return what is wrong with a header, and the remedy. None if nothing is."""
-    if not isinstance(header, dict):
-        return f"is not a {kind} of daskcoreset", "check the path"
-    other = str(header.get("kind"))
-    if other != kind:
-        return f"holds a {other!r}, not a {kind!r}", f"open it as a {other}, or check the path"
-    if (found := header.get("version")) != SCHEMA_VERSION:
-        problem = f"schema version {found!r} instead of {SCHEMA_VERSION}"
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        found = header.get("kind") if isinstance(header, dict) else "group of others"
+        return f"holds a {found!r}, not a {kind!r}", "open it as what it is, or check the path"
+    if (version := header.get("version")) != SCHEMA_VERSION:
+        problem = f"schema version {version!r} instead of {SCHEMA_VERSION}"
         return problem, "build it again, or upgrade daskcoreset"
     if header.get("digest") is None:
         return "incomplete, its writing was interrupted", "write it with overwrite=True"

@@ -97,12 +97,11 @@ class ObjectFolder:
 
     def _get(self, key: str) -> Stored | None:
         import obstore
-        from obstore.exceptions import NotFoundError
 
         def get() -> Stored | None:
             try:
                 found = obstore.get(self.store, key)
-            except (NotFoundError, FileNotFoundError):
+            except FileNotFoundError:
                 return None
             tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
             return Stored(bytes(found.bytes()), tag)
@@ -135,7 +134,7 @@ class ObjectFolder:
             No answer came, so that it is not known whether it was written.
         """
         import obstore
-        from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
 
@@ -144,7 +143,7 @@ class ObjectFolder:
                 written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
                 return None
-            except (NotFoundError, FileNotFoundError):
+            except FileNotFoundError:
                 if tag is None:  # there is no bucket
                     raise
                 return None
@@ -169,17 +168,12 @@ class ObjectFolder:
     def remove(self, keys: Sequence[str]) -> None:
         """Remove objects. Those that are gone already do not matter."""
         import obstore
-        from obstore.exceptions import NotFoundError
 
-        names = [f"{key}{_ARCHIVE}" for key in keys]
-        for start in range(0, len(names), 1000):
-            part = names[start : start + 1000]
+        def remove() -> None:
+            with suppress(FileNotFoundError):
+                obstore.delete(self.store, [f"{key}{_ARCHIVE}" for key in keys])
 
-            def remove(part: Sequence[str] = part) -> None:
-                with suppress(NotFoundError, FileNotFoundError):
-                    obstore.delete(self.store, part)
-
-            ask(self.name, "deleted", remove)
+        ask(self.name, "deleted", remove)
 
     def check(self, key: str) -> None:
         """Check that conditions are heeded, by an object that no other writer knows.

@@ -30,7 +30,7 @@ from daskcoreset.constructions.tree.source import SourceRecord
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, StoreError
-from daskcoreset.storage.group import refuse_inconsistent
+from daskcoreset.storage.locations import clear_errors
 
 _NODE = "coreset-tree-node"
 
@@ -139,7 +139,7 @@ class Manifest:
     @classmethod
     def _read(cls, place: Place, root: Root, main: str) -> Manifest:
         [values] = place.read_pages([main])
-        with refuse_inconsistent(f"{place.where(main)}: not consistent"):
+        with clear_errors(place.where(main), "read"):
             [text] = place.read_pages([values["facts"]])
             pages: dict[Any, str] = {text: values["facts"]}
             facts = json.loads(text)
