@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daskcoreset.constructions.tree.shape import digest_of
 from daskcoreset.core.messages import warn_user
@@ -35,6 +35,9 @@ from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.zarr import is_store
 from daskcoreset.storage.locations import locate, path_of, store_name
+
+if TYPE_CHECKING:
+    from zarr.storage import StorePath
 
 _ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
@@ -238,16 +241,15 @@ class SourceView:
                 place = Place.of(one, self.reading.storage_options)
                 files, path = place.filesystem, place.path
                 files.invalidate_cache()  # lists from before the change
+                # Of a file, its folder. Of a glob, the folder above the first sign of one.
                 base = re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0]
                 if is_glob(one):
                     places += place.matches()
                     infos |= files.glob(path, detail=True)
-                elif listed:
-                    places.append(place)
-                elif is_web_store(place) or any(map(place.has, _ZARR_FILES)):
+                elif not listed and (is_web_store(place) or any(map(place.has, _ZARR_FILES))):
                     return self._look_at_array(_Stored(place.url or path))
-                elif place.is_file:
-                    places, base = [place], str(PurePosixPath(path).parent)
+                elif listed or place.is_file:
+                    places.append(place)
                 else:
                     places, base = _parquet_folder(place), path
                     infos = files.find(path, detail=True)
@@ -256,11 +258,11 @@ class SourceView:
                 f"source matches no file: {' and '.join(map(repr, patterns))}; the view is empty "
                 "until refresh() finds some. Check the pattern."
             )
-        start = "" if listed else base.rstrip("/") + "/"
+        start, folder = ("", None) if listed else (base.rstrip("/") + "/", place.at(base))
         parts: dict[str, Part] = {}
         for file in places:
             name = file.path.removeprefix(start) if start else file.name
-            data = partial(self._open_file, file, None if listed else place.at(base))
+            data = partial(self._open_file, file, folder)
             parts[name] = Part(name, _file_fingerprint(file, infos), data)
         name = "a list of files" if listed else place.name
         return Look(SourceRecord(name, self.options, self.keep), list(parts.values()))
@@ -394,16 +396,13 @@ class _Stored:
 
     def name(self, array: Any) -> str:
         """Return the name of an array, which is the same for all ways to open it."""
-        from zarr.storage import StorePath
-
-        place = StorePath(_inner_store(array), array.store_path.path)
-        return str(path_of(place) or store_name(place))
+        return str(path_of(array.store_path) or store_name(array.store_path))
 
     def chunks(self, array: Any) -> Mapping[int, list[str | None]]:
         """Return the fingerprints of chunks, by their numbers along the rows."""
-        path, found = array.store_path.path, defaultdict[int, list[str | None]](list)
+        found = defaultdict[int, list[str | None]](list)
         with reading(store_name(array.store_path)):
-            listed = _listed(_inner_store(array), path)
+            listed = _listed(array.store_path)
         if listed is None:
             return defaultdict(lambda: [None])
         for key in sorted(listed):
@@ -416,16 +415,6 @@ class _Stored:
         """Return the fingerprint of a block by what is told of its chunks."""
         del name
         return _digest([form, *told])
-
-
-def _inner_store(array: Any) -> Any:
-    """Return the store of an array, without the stores around it."""
-    from zarr.storage import WrapperStore
-
-    store = array.store_path.store
-    while isinstance(store, WrapperStore):
-        store = store._store  # noqa: SLF001 - there is no other way to it
-    return store
 
 
 def _form(arrays: Mapping[str, Any], rows: range) -> str:
@@ -442,8 +431,8 @@ def _chunk_rows(array: Any, rows: range) -> range:
     return range(rows.start // outer, -(-rows.stop // outer))
 
 
-def _listed(store: Any, path: str) -> dict[str, str | None] | None:
-    """Return the fingerprints of the files below a path of a Zarr store, by their keys.
+def _listed(place: StorePath) -> dict[str, str | None] | None:
+    """Return the fingerprints of the files below a place in a Zarr store, by their keys.
 
     None if there is no list, as on servers of the web.
     """
@@ -451,7 +440,8 @@ def _listed(store: Any, path: str) -> dict[str, str | None] | None:
     from zarr.core.sync import sync
     from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
-    root, found = f"{path}/" if path else "", dict[str, str | None]()
+    store: Any = place.store
+    root, found = f"{place.path}/" if place.path else "", dict[str, str | None]()
     if isinstance(store, ObjectStore):
         import obstore
 

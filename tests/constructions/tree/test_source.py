@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import LocalStore
 
 from daskcoreset import CoresetTree, open_rows
 from daskcoreset.constructions.tree.source import time_in_name
@@ -79,25 +80,23 @@ def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> Non
     assert len(view.refresh().read) == 4
 
 
-class Rewritten(zarr.storage.WrapperStore[Any]):
-    """A store whose first chunk is written anew right after it is read."""
-
-    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """Read, and write."""
-        found = await self._store.get(key, prototype, byte_range)
-        if key.startswith("c/0"):
-            (self._store.root / key).write_bytes(np.full((5, 2), 2.0).tobytes())
-        return found
-
-
-def test_refresh__reads_again_what_was_written_while_it_was_read(tmp_path: Path) -> None:
-    path = tmp_path / "rows"
+def test_refresh__reads_again_what_was_written_while_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, get = tmp_path / "rows", LocalStore.get
     array = zarr.create_array(path, shape=(10, 2), chunks=(5, 2), dtype="f8", compressors=None)
     array[:] = 1.0
-    view = CoresetTree.follow(
-        Rewritten(array.store_path.store), tmp_path / "view", size=9, random_state=0
-    )
-    done = view.refresh(path)
+
+    async def rewritten(self: Any, key: str, *args: Any, **options: Any) -> Any:
+        found = await get(self, key, *args, **options)
+        if key.endswith("c/0/0"):  # right after it is read
+            (path / "c/0/0").write_bytes(np.full((5, 2), 2.0).tobytes())
+        return found
+
+    monkeypatch.setattr(LocalStore, "get", rewritten)
+    view = CoresetTree.follow(path, tmp_path / "view", size=9, random_state=0)
+    monkeypatch.undo()
+    done = view.refresh()
     assert (done.read, done.changed) == (("block-0",), ("block-0",))
     assert_alike(view, CoresetTree.follow(path, tmp_path / "fresh", size=9, random_state=0))
 
