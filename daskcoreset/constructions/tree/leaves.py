@@ -23,7 +23,7 @@ from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.tables import text_table
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import n_dims, shown
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import Engine
 
@@ -164,12 +164,9 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError
             If a number is beyond the rows of all leaves, or is not a row number.
         """
-        try:
-            numbers = np.asarray(indices)
-        except ValueError:  # of rows of unequal lengths
-            numbers = np.empty((0, 0), dtype=np.int64)
+        is_vector, numbers = n_dims("indices", indices) == 1, np.asarray(indices)
         offsets, total = np.array(self.offsets, dtype=np.int64), sum(leaf.rows for leaf in self)
-        if numbers.ndim != 1 or (
+        if not is_vector or (
             len(numbers)
             and not (numbers.dtype.kind in "iu" and 0 <= numbers.min() <= numbers.max() < total)
         ):

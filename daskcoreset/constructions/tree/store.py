@@ -41,7 +41,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import as_int, check_choice, check_flag
+from daskcoreset.core.validation import as_int, check_flag
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, OvertakenError
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.storage.locations import Location
@@ -572,7 +572,6 @@ class CoresetTree(Kept[Manifest]):
         """Read the rows of a leaf once, and put it where it belongs."""
         manifest, settings = self._now, self._settings
         if on_invalid is not None:
-            check_choice("on_invalid", on_invalid, "raise", "drop")
             settings = replace(settings, on_invalid=on_invalid)
         self._refuse_followed()
         manifest.place.check(manifest.root)  # before the data are read

@@ -61,12 +61,10 @@ def select(leaves: Any, window: Any) -> list[bool]:
         raise InvalidInputError(
             "the tree has no leaves", remedy="append some, or refresh the view, first"
         )
-    everything = range(len(leaves))
+    everything, window = range(len(leaves)), slice(None) if window is None else window
     bounds = (window.start, window.stop) if isinstance(window, slice) else (window,)
     chosen: Collection[int]
-    if window is None:
-        chosen = everything
-    elif any(isinstance(bound, dt.date | np.datetime64) for bound in bounds):
+    if any(isinstance(bound, dt.date | np.datetime64) for bound in bounds):
         chosen = _by_date(leaves, bounds[0], bounds[-1])
     elif isinstance(window, slice):
         chosen = everything[_positions(leaves, window)]
