@@ -1,17 +1,22 @@
-"""A change of a tree or stream is whole or not at all, wherever the process is killed."""
+"""A change of what is stored is whole or not at all, wherever the process is killed."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.acceptance import face
+from tests.acceptance.tools.disk import Connection, Fault, Killed, Kind
+from tests.acceptance.tools.object_stores import Objects
+from tests.acceptance.tools.places import THINGS, Folder, Place, Thing, labels_of
+from tests.acceptance.tools.trees import day
 
 STEPS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "link")
 
@@ -43,52 +48,44 @@ def killed_at(step: int, work: Callable[[], Any]) -> bool:
         os._exit(code)
 
 
-def days(n: int) -> list[Any]:
-    rng = np.random.default_rng(0)
-    return [rng.normal(size=(40, 2)) + day for day in range(n)]
+TREE, Change = THINGS["tree"], Callable[[Any], Any]
+
+CHANGES: dict[str, tuple[Thing, Change, int]] = {
+    "append": (TREE, lambda tree: TREE.change(tree, 5), 9),
+    "replace": (TREE, lambda tree: tree.replace("day 1", day(5), labels_of(day(5))), 9),
+    "delete": (TREE, lambda tree: tree.delete("day 0"), 9),
+    "stream": (THINGS["stream"], lambda stream: THINGS["stream"].change(stream, 5), 3),
+    "coreset": (THINGS["coreset"], lambda place: THINGS["coreset"].change(place, 5), 2),
+}
+"""How something is changed, and at which of the calls that change the disk it is killed."""
+
+same = face.WeightedPoints.equals
 
 
-def change(tree: Any, kind: str, part: Any) -> None:
-    if kind == "append":
-        tree.append(part, name="new")
-    elif kind == "replace":
-        tree.replace("d1", part)
-    else:
-        tree.delete("d2")
-
-
-@pytest.mark.parametrize("kind", ["append", "replace", "delete"])
-def test_tree__is_whole_wherever_the_process_is_killed(kind: str, tmp_path: Path) -> None:
-    parts = days(5)
-    tree = face.create_tree(tmp_path / "tree", size=5, random_state=0)
-    for i, part in enumerate(parts[:4]):
-        tree.append(part, name=f"d{i}")
-    before, version = tree.coreset(), tree.version
-    wanted = {"append": [0, 1, 2, 3, 4], "replace": [0, 4, 2, 3], "delete": [0, 1, 3]}[kind]
-    names = {"append": "d0 d1 d2 d3 new", "replace": "d0 d1 d2 d3", "delete": "d0 d1 d3"}[kind]
-    step = {"append": 1, "replace": 4, "delete": 7}[kind]  # so that the places differ
-    while killed_at(step, lambda: change(face.CoresetTree.open(tmp_path / "tree"), kind, parts[4])):
-        step += 9
-        found = face.CoresetTree.open(tmp_path / "tree")
-        found.verify()
-        if found.version > version:
+@pytest.mark.parametrize("name", CHANGES)
+def test_change__is_whole_wherever_the_process_is_killed(name: str, tmp_path: Path) -> None:
+    thing, change, stride = CHANGES[name]
+    place, peaceful = (Place(tmp_path / one, Folder(tmp_path / one)) for one in ("s", "peaceful"))
+    thing.make(place)
+    before = thing.read(place)
+    shutil.copytree(place.location, peaceful.location)
+    change(thing.opened(peaceful))
+    after = thing.read(peaceful)
+    assert not same(before, after)
+    for step in itertools.count(1, stride):
+        killed = killed_at(step, lambda: change(thing.opened(place)))
+        found = thing.read(place)
+        if not same(found, before):
             break
-        assert found.coreset().equals(before)
-    assert step > 40
-    found = face.CoresetTree.open(tmp_path / "tree")
-    assert [leaf.name for leaf in found.leaves] == names.split()
-    c = found.coreset()
-    _, numbers = found.locate(c.indices)
-    rows = [parts[wanted[i // 40]][n] for i, n in zip(c.indices, numbers, strict=True)]
-    assert np.array_equal(c.points, np.array(rows))
-    found.append(parts[0], name="later")
-    found.verify()
+        assert killed
+    assert step > 2
+    assert same(found, after)
+    thing.change(thing.opened(place), 7)
+    thing.read(place)
 
 
 def test_create__killed_anywhere_can_be_done_again(tmp_path: Path) -> None:
-    step = 0
-    while True:
-        step += 3
+    for step in itertools.count(3, 3):
         path = tmp_path / f"t{step}"
         killed = killed_at(step, partial(face.create_tree, path, size=5))
         if not killed:
@@ -97,97 +94,45 @@ def test_create__killed_anywhere_can_be_done_again(tmp_path: Path) -> None:
             tree = face.CoresetTree.open(path)
         except face.errors.StoreError:
             tree = face.create_tree(path, size=5, random_state=0)
-        tree.append(days(1)[0])
+        tree.append(day(0))
         tree.verify()
-    assert step > 2
+    assert step > 3
 
 
-def test_stream__is_whole_wherever_the_process_is_killed(tmp_path: Path) -> None:
-    X = np.concatenate(days(8))
-    options: dict[str, Any] = {"size": 5, "leaf_size": 30, "random_state": 0}
-    face.stream(**options, store=tmp_path / "s").partial_fit(X[:100])
-    plain = face.stream(**options).partial_fit(X[:100])
-    states = [plain.coreset(), plain.partial_fit(X[100:200]).coreset()]
-    step = 0
-    while True:
-        step += 3
-        killed = killed_at(
-            step, lambda: face.CoresetStream.load(tmp_path / "s").partial_fit(X[100:200])
-        )
-        found = face.CoresetStream.load(tmp_path / "s")
-        if found.n_rows == 100:
-            assert found.coreset().equals(states[0])
-            assert killed
-            continue
-        assert found.coreset().equals(states[1])
-        break
-    assert step > 2
+KINDS: tuple[Kind, ...] = ("killed", "power cut", "full")
 
 
-def test_coreset__is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    c = face.build(days(1)[0], size=10, random_state=0)
-    other = face.build(days(2)[1], size=12, random_state=0)
-    c.to_zarr(tmp_path / "c")
-    step = 0
-    while True:
-        step += 2
-        killed = killed_at(step, lambda: other.to_zarr(tmp_path / "c", overwrite=True))
-        found = face.Coreset.from_zarr(tmp_path / "c")
-        assert found.equals(c) or found.equals(other)
-        if not killed:
-            assert found.equals(other)
-            break
-    assert step > 2
-
-
-def test_tree__on_an_object_store_is_whole_whichever_request_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    obstore = pytest.importorskip("obstore")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "coreset"])
+def test_change__on_an_object_store_is_whole_whichever_request_fails(name: str) -> None:
+    from obstore.store import MemoryStore
     from zarr.storage import ObjectStore
 
-    parts = days(4)
+    thing, change, _ = CHANGES[name]
 
-    def grown() -> tuple[Any, Any]:
-        place = ObjectStore(obstore.store.MemoryStore())
-        tree = face.create_tree(place, size=5, random_state=0)
-        for i, part in enumerate(parts[:3]):
-            tree.append(part, name=f"d{i}")
-        return place, tree
+    def holding(objects: dict[str, bytes]) -> Place:
+        store = MemoryStore()
+        place = Place(ObjectStore(store), Objects(store))
+        for key, content in objects.items():
+            place.kept.write(key, content)
+        return place
 
-    place, tree = grown()
-    before = tree.coreset()
-    tree.append(parts[3], name="new")
-    after = tree.coreset()
-    failing, step = True, 0
-    while failing:
-        step += 1
-        place, tree = grown()
-        count = 0
-        failing = False
-
-        def fails(call: Callable[..., Any], step: int = step) -> Callable[..., Any]:
-            def counted(*args: Any, **options: Any) -> Any:
-                nonlocal count, failing
-                count += 1
-                if count >= step:
-                    failing = True
-                    raise OSError("the network is down")
-                return call(*args, **options)
-
-            return counted
-
-        for name in ("put", "delete"):
-            monkeypatch.setattr(obstore, name, fails(getattr(obstore, name)))
-        try:
-            with face.time_limit(20):
-                tree.append(parts[3], name="new")
-        except (face.CoresetError, OSError):
-            assert failing
-        monkeypatch.undo()
-        found = face.CoresetTree.open(place)
-        found.verify()
-        c = found.coreset()
-        assert c.equals(after) if "new" in found else c.equals(before)
-    assert "new" in found
-    assert step > 1
+    place = holding({})
+    thing.make(place)
+    made, before = place.snapshot(), thing.read(place)
+    change(thing.opened(place))
+    after = thing.read(place)
+    with Connection().installed() as connection:
+        for at in range(100):
+            place, connection.calls = holding(made), 100
+            fault = Fault(KINDS[at % 3], (at + 0.5) / 100)
+            try:
+                with connection.armed(Path(), fault, lambda: None):
+                    change(thing.opened(place))
+            except (Killed, face.errors.StoreError):
+                pass
+            found = thing.read(place)
+            assert same(found, after) or (same(found, before) and not connection.finished)
+            if connection.finished:
+                break
+    assert 3 < at < 99

@@ -99,7 +99,7 @@ class Thing:
     read: Callable[[Place], Coreset]
 
 
-def _labels(rows: Any) -> Any:
+def labels_of(rows: Any) -> Any:
     return np.where(rows[:, 0] > 0, "yes", "no")
 
 
@@ -110,7 +110,7 @@ def _tree(place: Place) -> CoresetTree:
 
 def _appended(tree: CoresetTree, number: int) -> CoresetTree:
     rows = day(number)
-    tree.append(rows, _labels(rows), name=f"day {number}")
+    tree.append(rows, labels_of(rows), name=f"day {number}")
     return tree
 
 
@@ -131,7 +131,7 @@ def _stream(place: Place) -> CoresetStream:
 
 def _fed(stream: CoresetStream, number: int) -> CoresetStream:
     rows = day(number)
-    return stream.partial_fit(rows, _labels(rows))
+    return stream.partial_fit(rows, labels_of(rows))
 
 
 def _open_stream(place: Place) -> CoresetStream:
@@ -140,7 +140,7 @@ def _open_stream(place: Place) -> CoresetStream:
 
 def _made_coreset(number: int) -> Coreset:
     rows = day(number)
-    return Coreset(rows, np.ones(len(rows)), np.arange(len(rows)), _labels(rows))
+    return Coreset(rows, np.ones(len(rows)), np.arange(len(rows)), labels_of(rows))
 
 
 def _coreset(place: Place) -> Place:
