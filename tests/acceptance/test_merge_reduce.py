@@ -161,23 +161,3 @@ def test_window__holds_its_leaves_and_no_others(
     if isinstance(window, (slice, int, list)):
         assert tree[window].coreset().equals(c)
         assert len(tree[window]) == len(days_of)
-
-
-def test_tree__facts_of_leaves(tmp_path: Path) -> None:
-    tree = face.create_tree(tmp_path / "t", size=10, random_state=0, on_invalid="drop")
-    X = days(1)[0]
-    X[3] = np.nan
-    leaf = tree.append(X, sample_weight=np.full(60, 2.0), name="a", time=dt.date(2026, 1, 5))
-    assert leaf.name == "a"
-    found = tree.leaves[0]
-    assert (found.name, found.time) == ("a", "2026-01-05")
-    c = tree.coreset()
-    assert c.provenance["n"] == 59
-    assert c.provenance["n_dropped"] == 1
-    assert c.provenance["total_weight"] == 118
-    with pytest.raises(face.CoresetError, match="a"):
-        tree.append(X, name="a")
-    before = tree.version
-    with pytest.raises(face.CoresetError):
-        tree.replace("b", X)
-    assert tree.version == before

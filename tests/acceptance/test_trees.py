@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.acceptance.face import Coreset, CoresetError, CoresetTree, CoresetWarning
+from tests.pairs import each
 
 OPTIONS: dict[str, Any] = {"size": 5, "random_state": 0}
 
@@ -37,13 +38,34 @@ def changed(source: Path, place: Any, keep: int | None, n: int) -> dict[int, Cor
     for version in range(2, n + 1):
         write_day(source / "changes.npy", version)
         view.refresh()
-        if version <= 4:
+        if version <= 5:
             coresets[version] = view.coreset()
     assert view.version == n
     return coresets
 
 
-def test_as_of__has_all_versions_that_are_kept_on_an_object_store(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("quick_disk")
+@each(keep=[None, 1, 3], remote=[False, True])
+def test_as_of__has_as_many_versions_as_are_kept(
+    keep: int | None, remote: bool, tmp_path: Path
+) -> None:
+    place = remote_place() if remote else tmp_path / "view"
+    coresets = changed(tmp_path, place, keep, 5)
+    view, first = CoresetTree.open(place), {None: 1, 1: 4, 3: 3}[keep]
+    for version in range(first, 6):
+        old = view.as_of(version)
+        old.verify()
+        assert (old.version, len(old)) == (version, 2)
+        assert old.coreset().equals(coresets[version])
+    for lost in range(1, first):
+        with pytest.raises(CoresetError, match=f"oldest one is {first}"):
+            view.as_of(lost)
+    for wrong in (0, 6, -1):
+        with pytest.raises(CoresetError, match="version"):
+            view.as_of(wrong)
+
+
+def test_as_of__has_many_versions_on_an_object_store(tmp_path: Path) -> None:
     place = remote_place()
     coresets = changed(tmp_path, place, None, 66)
     write_day(tmp_path / "changes.npy", 67)
@@ -53,7 +75,6 @@ def test_as_of__has_all_versions_that_are_kept_on_an_object_store(tmp_path: Path
         old.verify()
         assert old.coreset().equals(coresets[first])
         write_day(tmp_path / "changes.npy", 68)
-    assert view.version == 68
     with pytest.raises(ValueError, match=r"version 1 is not kept: .* is 2"):
         view.as_of(1)
 

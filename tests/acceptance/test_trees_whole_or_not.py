@@ -48,7 +48,9 @@ def killed_at(step: int, work: Callable[[], Any]) -> bool:
         os._exit(code)
 
 
-TREE, Change = THINGS["tree"], Callable[[Any], Any]
+TREE = THINGS["tree"]
+
+Change = Callable[[Any], Any]
 
 CHANGES: dict[str, tuple[Thing, Change, int]] = {
     "append": (TREE, lambda tree: TREE.change(tree, 5), 9),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ from tests.acceptance.face import (
 from tests.acceptance.tools.object_stores import SECRET, Objects, ObjectServer
 from tests.acceptance.tools.places import THINGS, Folder, Place, Thing
 from tests.acceptance.tools.servers import FileServer
-from tests.acceptance.tools.trees import day, made, refuse_late_writers
+from tests.acceptance.tools.trees import day, made
 from tests.pairs import each
 
 KINDS = ["folder", "memory", pytest.param("server", marks=pytest.mark.nightly)]
@@ -77,44 +76,6 @@ def place_in_memory() -> Any:
     from obstore.store import MemoryStore as Memory
 
     return ObjectStore(Memory())
-
-
-def test_tree__history_and_windows_are_the_same_everywhere(place: Place, tmp_path: Path) -> None:
-    trees = [made(tmp_path / "peaceful"), made(place.location, **place.storage)]
-    for tree in trees:
-        for number in range(7):
-            tree.append(day(number), name=f"day {number}", time=number)
-        tree.delete(["day 3", "day 5"])
-        tree.replace("day 2", day(20))
-        tree.append(day(9), name="day 9")
-    local, there = trees
-    opened = CoresetTree.open(place.location, **place.storage)
-    copies = [pickle.loads(pickle.dumps(there))] if isinstance(place.location, str) else []
-    for now in (there, opened, *copies):
-        now.verify()
-        assert (now.version, now.leaves) == (10, local.leaves)
-        for window in (None, slice("day 1", "day 6"), ["day 9", "day 0"]):
-            assert WeightedPoints.equals(now.coreset(window), local.coreset(window))
-    tree.append(day(77, 500), name="bad")
-    tree.delete("bad")
-    assert WeightedPoints.equals(tree.coreset(), local.coreset())
-
-
-def test_changes__leave_no_garbage(growing: Thing, place: Place) -> None:
-    held = growing.make(place)
-    for number in range(2, 12):
-        held = growing.change(held, number)
-        if isinstance(held, CoresetTree) and len(held) > 3:
-            held.delete(held.leaves[0].name)
-    per_group = 8 if isinstance(place.kept, Folder) else 1
-    # Two manifests or states, three leaves and the nodes above, of this version and the one before.
-    assert len(place.kept.names()) <= 3 + per_group * (2 + 2 * (3 + 3))
-
-
-def test_changes__of_a_late_writer_are_refused(place: Place) -> None:
-    tree = made(place.location, 3, **place.storage)
-    refuse_late_writers(tree, lambda: CoresetTree.open(place.location, **place.storage))
-    CoresetTree.open(place.location, **place.storage).verify()
 
 
 def test_changes__of_two_writers_at_once_one_wins(growing: Thing, place: Place) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pytest
 
-from tests.acceptance.face import CoresetTree, Reducer, WeightedPoints, create_tree, errors
+from tests.acceptance.face import CoresetTree, Reducer, create_tree
 
 
 @dataclass(frozen=True)
@@ -66,19 +64,3 @@ def made(path: Any, days: int = 0, **options: Any) -> CoresetTree:
     for number in range(days):
         tree.append(day(number), name=f"day {number}")
     return tree
-
-
-def refuse_late_writers(tree: CoresetTree, reopened: Callable[[], CoresetTree]) -> None:
-    """Check that a change is refused after that of another writer, on a disk and elsewhere."""
-    one, two = reopened(), reopened()
-    one.append(day(5), name="one")
-    for late in (two, tree):
-        with pytest.raises(errors.StoreError, match="another writer has changed it"):
-            late.append(day(6), name="two")
-        with pytest.raises(errors.StoreError, match="another writer has changed it"):
-            late.delete("day 0")
-    assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
-    one.replace("day 0", day(7))
-    one.append(day(8))
-    with pytest.raises(errors.StoreError, match="has changed since it was opened; open it again"):
-        two.coreset()
