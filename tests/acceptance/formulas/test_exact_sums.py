@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.pairs import each
 
 
 def data(n: int = 5000, d: int = 4) -> tuple[Any, Any]:
@@ -37,8 +38,7 @@ def formed(X: Any, form: str) -> Any:
     return da.from_array(X, chunks=(blocks, X.shape[1])).map_blocks(sp.csr_array)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("form", FORMS)
+@each(form=FORMS, offset=[1e4, 0.0])
 def test_build__quantization_error_is_exact(form: str, offset: float) -> None:
     """Also far from the origin, where sums of squares lose all digits."""
     X, u = data()

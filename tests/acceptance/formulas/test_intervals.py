@@ -19,6 +19,7 @@ from tests.acceptance.face import (
     metrics,
     objectives,
 )
+from tests.pairs import few
 
 # --- intervals ---------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ def giant_row(seed: int) -> Any:
     return X
 
 
-@pytest.mark.parametrize("seed", range(20))
+@few("seed", range(20))
 def test_auto_size__a_wrong_weight_of_a_giant_row_is_not_silent(seed: int) -> None:
     """Solutions of several centers have one at the giant, where its weight costs nothing."""
     X = giant_row(seed)

@@ -14,6 +14,7 @@ import pytest
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.margins import Counted, three_classes
+from tests.pairs import few
 
 es = face.estimators
 
@@ -164,7 +165,7 @@ def sequence_gaps(X: Any, y: Any, groups: Any, bias: float) -> Any:
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 6])
+@few("seed", [1, 2, 3, 6], always=2)
 def test_sequences__are_separated_from_all_wrong_paths(seed: int) -> None:
     X, y, groups = sequences(seed)
     bias = float(seed % 2)

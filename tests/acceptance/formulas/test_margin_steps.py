@@ -13,6 +13,7 @@ import pytest
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.margins import Counted, three_classes, through_zero, two_classes
+from tests.pairs import each, few
 
 es = face.estimators
 
@@ -31,8 +32,7 @@ def levels(X: Any, signs: Any, w: Any) -> Any:
     return np.array([products[signs == sign].min() for sign in (1.0, -1.0)])
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("violators", [1, 3, "auto"])
+@each(violators=[1, 3, "auto"], intercept=[True, False])
 def test_batch__each_pass_adds_rows_that_violate_the_margin_of_the_core_set(
     violators: Any, intercept: bool
 ) -> None:
@@ -309,7 +309,7 @@ def test_outliers__that_are_too_many_soften_the_margin() -> None:
         )
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@few("seed", [0, 1], always=1)
 def test_outliers__random_subsets_find_the_best_rows_out_of_core(seed: int) -> None:
     X, y = two_classes(60, 2, 0.5, seed)
     y = y.copy()

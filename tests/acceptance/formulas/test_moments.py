@@ -16,6 +16,7 @@ from threadpoolctl import (  # type: ignore[import-untyped] # no annotations
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.pairs import each
 
 BLOCKS = (1200, 0, 4096, 1, 1, 0, 1700, 2)
 VARY = [0, 1, 2, 4]  # columns that are not constant
@@ -43,8 +44,7 @@ def exact(X: Any, u: Any) -> tuple[float, Any, Any]:
     return float(u.sum()), mean.astype(float), ((X - mean).T * u @ (X - mean)).astype(float)
 
 
-@pytest.mark.parametrize("form", ["dense", "float32", "sparse"])
-@pytest.mark.parametrize("offset", [0.0, 1e7])
+@each(form=["dense", "float32", "sparse"], offset=[1e7, 0.0])
 def test_moments__are_exact_over_blocks_of_any_weight(form: str, offset: float) -> None:
     X, u = hostile()
     if form == "sparse":

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from tests.acceptance import face
+from tests.pairs import few
 
 MEANS = "class means"
 TOTALS = "class totals"
@@ -108,9 +109,10 @@ def check_nearest(c: face.Coreset, before: Any, after: Any, spread: float) -> No
 FEW_ROWS = [(2, 40, 1), (2, 60, 2), (2, 60, 3), (4, 60, 0), (4, 80, 3), (8, 120, 1), (2, 60, 4)]
 
 
-@pytest.mark.parametrize(("d", "size", "seed"), FEW_ROWS)
-def test_raking__goes_as_far_as_rows_allow(d: int, size: int, seed: int) -> None:
+@few("case", FEW_ROWS, always=4)
+def test_raking__goes_as_far_as_rows_allow(case: tuple[int, int, int]) -> None:
     """One part of the way for all sums, and half the room towards those out of reach."""
+    d, size, seed = case
     X, y, u = data(3000, d)
     plain, raked = drawn((X, y, u), size, seed)
     facts = raked.provenance["calibration"]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.hinge import mixed, problems, quiet, solved, two_classes
-from tests.pairs import each
+from tests.pairs import each, pairs
 
 BOTH = ("class means", "class totals", "gradient")
 GRADIENT = ("class totals", "gradient")
@@ -38,8 +38,7 @@ def met(coreset: face.Coreset) -> tuple[str, ...]:
 # --- scores ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("lam", [1e-5, 0.02, 30.0])
+@each(classes=[2, 3], lam=[1e-5, 0.02, 30.0])
 def test_scores__are_half_the_bound_and_half_the_pull(classes: int, lam: float) -> None:
     X, y, u = two_classes() if classes == 2 else three_classes()
     blocks = [face.block(X[at], u[at], y[at]) for at in (slice(0, 90), slice(90, len(X)))]
@@ -180,7 +179,12 @@ def pilots(d: int, classes: int, rows: int, lam: float) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("d", "classes", "rows", "lam"),
-    [(2, 2, 2048, 0.01), (1024, 2, 256, 1e-5), (4500, 2, 128, 1e-5), (20, 40, 163, 0.01)],
+    [
+        (2, 2, 2048, 0.01),
+        (1024, 2, 256, 1e-5),
+        pytest.param(4500, 2, 128, 1e-5, marks=pytest.mark.nightly),
+        pytest.param(20, 40, 163, 0.01, marks=pytest.mark.nightly),
+    ],
 )
 def test_pilot__holds_so_many_rows_of_a_class(d: int, classes: int, rows: int, lam: float) -> None:
     """Its classifier hangs on no seed until there are more rows than that."""
@@ -211,8 +215,7 @@ def test_pilot__of_a_part_of_the_rows_bounds_the_cost_from_below() -> None:
 # --- order and probabilities -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("variant", ["systematic", "pilot_mix"])
+@each(classes=[2, 3], variant=["systematic", "pilot_mix"])
 def test_draw__is_even_along_labels_and_margins(variant: Any, classes: int) -> None:
     """Or labels and distances: as many rows up to every place as the probabilities sum to."""
     X, y, u = two_classes(600) if classes == 2 else three_classes(600)
@@ -274,7 +277,8 @@ def test_calibration__of_three_classes_needs_rows_for_each(size: int, one: Any) 
         (2, 50, 612, BOTH),
         (2, 264, 3180, GRADIENT),  # a step for both takes longer than may be
         (10, 20, 840, GRADIENT),
-        (40, 19, 3200, NEITHER),  # so does one for the gradients of all problems
+        # So does one for the gradients of all problems.
+        pytest.param(40, 19, 3200, NEITHER, marks=pytest.mark.nightly),
     ],
 )
 def test_calibration__leaves_out_what_takes_too_long(
@@ -397,9 +401,7 @@ def test_auto__keeps_the_best_of_several_draws(size: int, modes: set[Any], some:
     assert np.mean(errors["auto"]) < 0.7 * np.mean(errors["pilot_mix"])
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("lam", [0.02, 3.0])
+@pairs(classes=[2, 3], intercept=[True, False], lam=[0.02, 3.0])
 def test_estimated_error__is_exact_for_every_problem(
     classes: int, intercept: bool, lam: float
 ) -> None:
