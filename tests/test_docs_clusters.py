@@ -59,6 +59,7 @@ def test_job_scripts__ask_for_what_the_recipe_says(name: str, said: list[str]) -
         assert line in script, script
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_sbatch__with_a_stand_in_for_srun(tmp_path: Path) -> None:

@@ -118,11 +118,13 @@ def own_modules(names: list[str], known: dict[str, Path]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def imports() -> dict[str, list[str]]:
-    return {
-        module: imports_of(ast.parse(path.read_text(encoding="utf-8")))
-        for module, path in MODULES.items()
-    }
+def trees() -> dict[str, ast.Module]:
+    return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
+
+
+@pytest.fixture(scope="module")
+def imports(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    return {module: imports_of(tree) for module, tree in trees.items()}
 
 
 def is_allowed(module: str, target: str) -> bool:
@@ -194,10 +196,12 @@ def test_mathematics__has_neither_graphs_nor_files_nor_pictures(
     assert not found, f"{'; '.join(found)}: mathematics takes NumPy blocks and returns arrays"
 
 
-def test_private_names_of_dask__are_used_in_execution_only(imports: dict[str, list[str]]) -> None:
-    for module, path in MODULES.items():
+def test_private_names_of_dask__are_used_in_execution_only(
+    imports: dict[str, list[str]], trees: dict[str, ast.Module]
+) -> None:
+    for module, tree in trees.items():
         if not module.startswith("execution."):
-            names = imports[module] + attributes_of(ast.parse(path.read_text("utf-8")))
+            names = imports[module] + attributes_of(tree)
             assert not private_of_dask(names), module
 
 

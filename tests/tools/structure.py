@@ -8,6 +8,7 @@ import inspect
 import io
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def code_lines(path: Path) -> int:
     return len(lines - docstrings)
 
 
+@cache
 def files() -> dict[str, int]:
     """Code lines of every file, without those that hold none."""
     counts = {
