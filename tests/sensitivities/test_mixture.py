@@ -10,7 +10,7 @@ import pytest
 import daskcoreset
 from daskcoreset import Draw, MergeReduce, Mixture, StrongKMeans
 from daskcoreset.core.block import Block
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import mixture_pilot as pilots
 from daskcoreset.solvers.mixture.model import MixtureModel, mixture_from_covariances, score_samples
 from tests.tools.bregman import POSITIVE, WEIGHTS, settled
@@ -114,6 +114,33 @@ def uneven(n: int, seed: int = 0) -> FloatArray:
 
 
 # --- weights by the derivatives at the pilot --------------------------------------------------
+
+
+def final(points: Any, k: int = 6, *, first: Any = None) -> tuple[FloatArray, FloatArray]:
+    """Bounds and final scores of candidates, each scaled to add up to one draw."""
+    n = points.shape[0]
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, n)
+    first = np.full(n, 0.5) if first is None else first
+    construction, rows = Mixture(k), Block(points, weights)
+    summary = settled(construction, rows)[1]
+    scores = construction.row_scores(rows, summary)
+    mixed = construction.design.final_scores(rows, first, scores, summary, 100)
+    return scores / (scores / first).sum(), mixed / (mixed / first).sum()
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(np.repeat(np.eye(3), [2998, 1, 1], axis=0), id="three distinct rows"),
+        pytest.param(np.c_[uneven(3000)[:, :2], np.full(3000, 7.0)], id="a constant column"),
+        pytest.param(np.r_[uneven(2999), [[1e9, -1e9, 1e9]]], id="one row far out"),
+        pytest.param(uneven(3000).astype(np.float32) * np.float32(1e15), id="large float32"),
+    ],
+)
+def test_final_scores__finite_and_at_least_half_the_bounds(points: AnyArray) -> None:
+    bounds, mixed = final(points, 3)
+    assert np.isfinite(mixed).all()
+    assert (mixed >= 0.4999 * bounds).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"draw": MergeReduce()}, {"draw": Draw(passes=2)}])
