@@ -13,7 +13,6 @@ from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
 )
-from tests.pairs import pairs
 
 
 def _three_classes() -> tuple[Any, Any]:
@@ -23,26 +22,6 @@ def _three_classes() -> tuple[Any, Any]:
 
 
 PARTIAL: list[Any] = [CoresetSVC, CoresetLogisticRegression]
-
-
-@pairs(make=PARTIAL, names=[np.arange(3), np.array(["a", "b", "c"])], lazy=[False, True])
-def test_partial_fit__classes_may_come_one_by_one(make: Any, names: Any, lazy: bool) -> None:
-    rows, y = _three_classes()
-    model = make(random_state=0)
-    for start, stop, classes in [(0, 200, names[::-1]), (200, 300, None), (300, 600, names)]:
-        part, labels = rows[start:stop], names[y[start:stop]]
-        if lazy:
-            part, labels = da.from_array(part, chunks=(100, 3)), da.from_array(labels, chunks=100)
-        model.partial_fit(part, labels, classes=classes)
-        found = np.asarray(model.predict(rows))
-        assert (found == names[y])[:stop].mean() > 0.97
-        assert not np.isin(found, names[y[stop - 1] + 1 :]).any()
-    model.partial_fit(rows[600:], names[y[600:]])
-    assert model.score(rows, names[y]) > 0.97
-    assert model.classes_.tolist() == names.tolist()
-    with pytest.raises(InvalidInputError, match="differ from those of the first call"):
-        model.partial_fit(rows, names[y], classes=names[:2])
-    assert model.score(rows, names[y]) > 0.97
 
 
 @pytest.mark.parametrize("make", PARTIAL)

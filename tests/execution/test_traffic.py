@@ -35,7 +35,7 @@ def test_build__gathers_the_coreset_and_no_candidates(
     from distributed import Client
 
     gathered: list[int] = []
-    gather = Client.gather
+    gather: Any = Client.gather
 
     def counted(self: Any, *args: Any, **options: Any) -> Any:
         found = gather(self, *args, **options)

@@ -101,13 +101,6 @@ def test_refresh__reads_again_what_was_written_while_it_was_read(
     assert_alike(view, CoresetTree.follow(path, tmp_path / "fresh", size=9, random_state=0))
 
 
-def test_follow__divides_the_rows_of_an_array_by_their_lengths(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "rows", data=np.arange(1.0, 41.0).reshape(20, 2), chunks=(5, 2))
-    source = open_rows(tmp_path / "rows", unit_length=True)
-    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    np.testing.assert_allclose(np.linalg.norm(view.coreset().points, axis=1), 1.0, rtol=1e-6)
-
-
 def test_refresh__of_a_link_whose_file_was_written_anew(tmp_path: Path) -> None:
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "a.npy").symlink_to(tmp_path / "a.npy")

@@ -57,21 +57,6 @@ def test_tree__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str, m
     assert_same(tree[-1:].coreset(), other[-1:].coreset())
 
 
-@pytest.mark.parametrize("dtype", ["f2"])
-def test_stream__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str) -> None:
-    X = ROWS.astype(dtype)
-    stream = CoresetStream(leaf_size=400, store=tmp_path / "s", **OPTIONS)
-    stream.partial_fit(open_rows(X[:0], unit_length=True))
-    other = CoresetStream(leaf_size=400, **OPTIONS)
-    for rows, divided in ((X[:700], unit(X[:700])), (X[700:], unit(X[700:]))):
-        stream.partial_fit(da.from_array(rows, chunks=(300, 8)))
-        stream = CoresetStream.load(tmp_path / "s")
-        other.partial_fit(divided)
-    assert_same(stream.coreset(), other.coreset())
-    assert stream.coreset().metric == "cosine"
-    np.testing.assert_allclose(np.linalg.norm(stream.rows().points, axis=1), 1.0, atol=1e-6)
-
-
 def test_follow__reads_what_is_new_by_the_metric(tmp_path: Path) -> None:
     folders = [tmp_path / "rows", tmp_path / "divided"]
     for folder in folders:
