@@ -81,14 +81,9 @@ class Manifest:
         return version_of(self.main) if self.main else self.root.version
 
     @property
-    def top(self) -> Part | None:
-        """The shape; None without leaves."""
-        return self.leaves.shape
-
-    @property
     def depth(self) -> int:
         """Nodes above a leaf at most."""
-        return self.top.depth if self.top else 0
+        return self.leaves.shape.depth if self.leaves.shape else 0
 
     @property
     def keep(self) -> int | None:
@@ -210,11 +205,6 @@ class Manifest:
             )
         return parts[0]
 
-    def verify(self) -> None:
-        """Read every node, and check its digest."""
-        for name in self.nodes:
-            self.read_node(name)
-
     # --- writing -------------------------------------------------------------------------
 
     def followed_by(
@@ -230,7 +220,7 @@ class Manifest:
         made : mapping of str to WeightedPoints
             Leaves that are new, by the names of their nodes.
         """
-        version, top = self.root.version + 1, changed.top
+        version, top = self.root.version + 1, changed.leaves.shape
         new = {name: points for name, points in made.items() if name not in self.nodes}
         for part in () if top is None else top.new(self.nodes):
             names = [below.name for below in part.below]

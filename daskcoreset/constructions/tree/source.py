@@ -171,13 +171,13 @@ class SourceView:
     @property
     def options(self) -> dict[str, Any]:
         """What decides which rows the parts have, in plain JSON values."""
-        columns = self.reading.columns
+        reading = self.reading
         return {
             "y": self.y,
             "sample_weight": self.sample_weight,
-            "columns": None if columns is None else list(columns),
-            "missing_chunks": self.reading.missing_chunks,
-            "unit_length": self.reading.unit_length,
+            "columns": reading.columns and list(reading.columns),
+            "missing_chunks": reading.missing_chunks,
+            "unit_length": reading.unit_length,
         }
 
     def refuse_inside(self, path: Path | str, name: str) -> None:

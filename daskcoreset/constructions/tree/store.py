@@ -662,7 +662,7 @@ class CoresetTree(Kept[Manifest]):
         """
         settings, manifest = self._settings, self._now
         table, flags = manifest.leaves, select(manifest.leaves, leaves)
-        assert manifest.top is not None  # noqa: S101 - it has leaves
+        assert table.shape is not None  # noqa: S101 - it has leaves
         assert manifest.schema is not None  # noqa: S101 - it has leaves
         chosen = [*compress(zip(table, table.offsets, strict=True), flags)]
         if not any(leaf.rows for leaf, _ in chosen):
@@ -670,7 +670,7 @@ class CoresetTree(Kept[Manifest]):
                 "leaves has no rows", argument="leaves", remedy="pass a window with rows"
             )
         # Nodes near the root have few or many leaves.
-        parts = finer(cover(manifest.top, flags))
+        parts = finer(cover(table.shape, flags))
         facts = {
             "strategy": "store",
             "version": manifest.version,
@@ -721,7 +721,9 @@ class CoresetTree(Kept[Manifest]):
         StoreError
             If a node is damaged, missing or of another tree, with its name.
         """
-        self._now.verify()
+        manifest = self._now
+        for name in manifest.nodes:
+            manifest.read_node(name)
 
 
 def _count_rows(leaves: LeafTable, stored: IndexArray) -> IndexArray:
