@@ -255,7 +255,6 @@ class Place:
         StoreError, OutOfTimeError
             It cannot be written, or no answer came.
         """
-        self.check(base)
         values: Any = {name: getattr(after, name) for name in _OF_ROOT}
         data = group_files(GroupContents({}, {}, values, self.kind))[ROOT]
         begun = nullcontext(self.folder) if base.exists else self.folder.begun()
@@ -374,6 +373,7 @@ class Kept(Generic[T]):
         `name` is that of the object that describes the version.
         """
         base, place = after.root, after.place
+        place.check(base)  # if this raises, the state is known
         root = base.followed_by(name, keep)
         self._unknown = replace(after, root=root)
         self._last = replace(after, root=place.commit(base, root, objects))

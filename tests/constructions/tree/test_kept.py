@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import CoresetStream, CoresetTree, MergeReduce
+from daskcoreset.errors import StoreError
 
 OPTIONS: dict[str, Any] = {
     "method": "uniform",
@@ -32,3 +33,20 @@ def test_copies__go_on_by_themselves(again: Callable[[Any], Any], tmp_path: Path
     tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
     again(tree).append(ROWS)
     assert not tree.leaves
+
+
+def test_save__while_the_store_is_out_of_reach_leaves_the_rows_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = CoresetStream(size=3, random_state=1, store=tmp_path / "s").partial_fit(np.eye(4))
+    before = stream.coreset()
+
+    def gone(*_: Any) -> Any:
+        raise StoreError("out of reach")
+
+    monkeypatch.setattr("daskcoreset.storage.disk.DiskFolder.root", gone)
+    with pytest.raises(StoreError, match="out of reach"):
+        stream.partial_fit(np.eye(4))
+    assert (stream.n_rows, stream.coreset().equals(before)) == (4, True)
+    monkeypatch.undo()
+    assert stream.partial_fit(np.eye(4)).n_rows == CoresetStream.load(tmp_path / "s").n_rows == 8
