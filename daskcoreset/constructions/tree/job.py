@@ -195,6 +195,19 @@ class Settings:
         options: Any = {"n_clusters": self.n_clusters, "normalize": normalize}
         return make_coreset(points, self.method, data, self.size, facts, **options)
 
+    def coreset_of_parts(
+        self,
+        parts: Sequence[WeightedPoints],
+        address: int,
+        data: DataFacts,
+        facts: dict[str, Any],
+        normalize: bool | None,
+    ) -> Coreset:
+        """Return the coreset of a stream or a stored tree. It depends on the rows alone."""
+        rng = stream(self.seed, Stage.TREE_ROOT, address)
+        coreset = self.coreset(concatenate_parts(parts), rng, data, facts, normalize)
+        return with_canonical_labels(coreset)
+
 
 def concatenate_parts(
     parts: Sequence[WeightedPoints], starts: Sequence[int] | None = None

@@ -17,11 +17,7 @@ from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.follow import Refresh, refresh
-from daskcoreset.constructions.tree.job import (
-    Settings,
-    concatenate_parts,
-    with_canonical_labels,
-)
+from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.leaves import (
     ROW_BITS,
     Leaf,
@@ -38,7 +34,7 @@ from daskcoreset.constructions.tree.windows import TreeWindow, select
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_flag
@@ -685,10 +681,8 @@ class CoresetTree(Kept[Manifest]):
         nodes = [manifest.read_node(part.name).moved(start << ROW_BITS) for part, start in parts]
         # By the names of the parts, which stand for the leaves below them.
         address = int(digest_of(*(part.name for part, _ in parts)), 16)
-        rng = stream(settings.seed, Stage.TREE_ROOT, address)
-        coreset = settings.coreset(concatenate_parts(nodes), rng, data, facts, normalize)
-        coreset = replace(coreset, indices=_count_rows(table, coreset.indices))
-        return with_canonical_labels(coreset)
+        coreset = settings.coreset_of_parts(nodes, address, data, facts, normalize)
+        return replace(coreset, indices=_count_rows(table, coreset.indices))
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return leaf and row number of rows of a coreset of this tree.

@@ -29,19 +29,14 @@ from typing import Any, Literal
 from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.job import (
-    Settings,
-    concatenate_parts,
-    valid_points,
-    with_canonical_labels,
-)
+from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.place import Kept, Place, Root, place_at
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import about_argument, no_array
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
@@ -458,9 +453,7 @@ class CoresetStream(Kept[StreamState]):
         assert schema is not None  # noqa: S101 - rows came
         weight = state.total_weight
         data = DataFacts(n, state.n_dropped, weight, None, schema.columns, schema.metric)
-        rng = stream(settings.seed, Stage.TREE_ROOT, state.n_rows)
-        coreset = settings.coreset(rows, rng, data, facts, normalize)
-        return with_canonical_labels(coreset)
+        return settings.coreset_of_parts([rows], state.n_rows, data, facts, normalize)
 
     @about_argument("path")
     def save(
