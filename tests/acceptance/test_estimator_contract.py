@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 from tests.acceptance.tools.counting import CountingScheduler
-from tests.acceptance.tools.models import MODELS, fitted, methods_of
+from tests.acceptance.tools.models import MODELS, fitted, methods_of, rows
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -52,8 +52,8 @@ def test_answers__of_sparse_rows_are_those_of_dense_ones(name: str) -> None:
     blocks = lazily(X).map_blocks(sp.csr_array)
     for method in methods_of(model):
         expected = getattr(model, method)(X)
-        for rows in (sp.csr_array(X), blocks):
-            found = getattr(model, method)(rows)
+        for given in (sp.csr_array(X), blocks):
+            found = getattr(model, method)(given)
             found = found.compute() if hasattr(found, "compute") else found
             found = found.toarray() if sp.issparse(found) else found
             if np.asarray(expected).dtype.kind == "f":
@@ -82,7 +82,7 @@ def test_fit__has_the_same_bits_on_every_scheduler(name: str) -> None:
     ):
         with dask.config.set(**options), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model, X, _ = fitted(name, lazy=True)
+            model, X, _ = fitted(name, rows(), lazy=True)
         found.append(
             [np.asarray(getattr(model, method)(X)).tobytes() for method in methods_of(model)]
         )

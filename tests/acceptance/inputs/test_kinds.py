@@ -23,6 +23,7 @@ from tests.acceptance.face import (
     forecast,
     plan,
 )
+from tests.acceptance.tools.counting import CountingScheduler
 from tests.acceptance.tools.input_kinds import (
     CHUNK,
     EXACT,
@@ -66,32 +67,18 @@ def reference() -> dict[int, Coreset]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_build__same_bits_for_every_kind(
+def test_build__same_bits_for_every_kind_in_one_computation(
     kind: Callable[[Path], Made], tmp_path: Path, reference: dict[int, Coreset]
 ) -> None:
     made = kind(tmp_path)
-    for passes in (1, 2):
-        assert_same(coreset_of(made, passes), reference[passes])
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_build__nothing_computed_while_defined(
-    kind: Callable[[Path], Made], tmp_path: Path
-) -> None:
-    made = kind(tmp_path)
-    calls: list[int] = []
-
-    def counting(graph: Any, keys: Any, **options: Any) -> Any:
-        calls.append(1)
-        return dask.threaded.get(graph, keys, **options)
-
-    with dask.config.set(scheduler=counting):
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
         for passes in (1, 2):
-            lazy = coreset_of(made, passes, plan)
             coreset_of(made, passes, forecast)
-            assert not calls
-        lazy.compute()
-    assert len(calls) == 1
+            lazy = coreset_of(made, passes, plan)
+            assert scheduler.calls == passes - 1
+            assert_same(lazy.compute(), reference[passes])
+            assert scheduler.calls == passes
 
 
 @pytest.mark.distributed

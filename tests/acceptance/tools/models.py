@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import dask.array as da
@@ -83,9 +84,20 @@ def targets(kind: str, X: npt.NDArray[np.float64]) -> Any:
 
 
 def fitted(name: str, X: Any = None, *, lazy: bool = False) -> tuple[Any, Any, Any]:
-    """Return an estimator that is fitted to rows, these, and their targets."""
+    """Return an estimator that is fitted to rows, these, and their targets.
+
+    Without rows of its own a test shares the model, and must not change it.
+    """
+    return _shared(name, lazy) if X is None else _fitted(name, X, lazy)
+
+
+@cache
+def _shared(name: str, lazy: bool) -> tuple[Any, Any, Any]:
+    return _fitted(name, rows(), lazy)
+
+
+def _fitted(name: str, X: Any, lazy: bool) -> tuple[Any, Any, Any]:
     make, kind = MODELS[name]
-    X = rows() if X is None else X
     y = targets(kind, np.asarray(X))
     if not lazy or name == "odm":  # which takes rows in memory
         return make().fit(X, y), X, y
