@@ -5,18 +5,20 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
+from tests.acceptance import face
 from tests.acceptance.tools.counting import CountingScheduler
 from tests.acceptance.tools.models import MODELS, fitted, methods_of, rows
-
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
+from tests.pairs import few
 
 CHUNKS = (120, 100, 80)
 
@@ -87,3 +89,73 @@ def test_fit__has_the_same_bits_on_every_scheduler(name: str) -> None:
             [np.asarray(getattr(model, method)(X)).tobytes() for method in methods_of(model)]
         )
     assert found[0] == found[1] == found[2]
+
+
+# --- the rows that were chosen, and their audit -------------------------------------------
+
+# Rows far from the boundary, so that the largest margin exists.
+_RNG = np.random.default_rng(0)
+POINTS = _RNG.normal(size=(2500, 3))
+POINTS = POINTS[np.abs(POINTS.sum(axis=1)) > 0.3]
+CLASSES = np.where(POINTS.sum(axis=1) > 0, "right", "left")
+NUMBERS = POINTS @ [1.0, 2.0, 0.0] + _RNG.normal(size=len(POINTS))
+
+UNLABELLED = ("CoresetBregman", "CoresetGaussianMixture", "CoresetKMeans")
+NUMERIC = ("CoresetElasticNet", "CoresetRidge")
+NAMES = [name for name in face.estimators.__all__ if hasattr(getattr(face.estimators, name), "fit")]
+IN_MEMORY = "ODMClassifier"
+
+# Those whose rows keep a margin or a solution: their weights do not add up to that of the data.
+OF_MARGIN = {
+    "ActiveMaxMarginClassifier",
+    "MaxMarginClassifier",
+    "ODMClassifier",
+    "OutlierMaxMarginClassifier",
+    "StructuredMaxMargin",
+}
+
+
+def made(name: str) -> Any:
+    make = getattr(face.estimators, name)
+    model = make(LogisticRegression()) if name == "CoresetEstimator" else make()
+    return model.set_params(**{"random_state": 0} if "random_state" in model.get_params() else {})
+
+
+# Each estimator in one form always, and in the other one at night.
+FORMS = ["array", "dask"]
+CASES = [
+    (name, FORMS[(number + turn) % 2 if name != IN_MEMORY else 0])
+    for turn in range(2)
+    for number, name in enumerate(NAMES)
+    if not (turn and name == IN_MEMORY)
+]
+
+
+@few("case", CASES, len(NAMES))
+def test_coreset__of_defaults_is_rows_of_the_data(case: tuple[str, str]) -> None:
+    name, form = case
+    labels = None if name in UNLABELLED else NUMBERS if name in NUMERIC else CLASSES
+    X, y = POINTS, labels
+    if form == "dask":
+        X, y = da.from_array(POINTS, chunks=(700, 3)), None if y is None else da.from_array(y, 700)
+    model = made(name).fit(X, y)
+    coreset = model.coreset_
+    assert isinstance(coreset, face.Coreset)
+    np.testing.assert_array_equal(coreset.points, POINTS[coreset.indices])
+    if labels is not None:
+        np.testing.assert_array_equal(coreset.labels, labels[coreset.indices])
+    assert len(np.unique(coreset.indices)) == len(coreset)
+    record = coreset.provenance
+    assert record["n"] == len(POINTS)
+    assert record["m"] == len(coreset)
+    assert record["method"]
+    assert record["objective"]["name"]
+    assert (record["objective"] == {"name": "margin"}) == (name in OF_MARGIN)
+    if name in OF_MARGIN:
+        np.testing.assert_array_equal(coreset.weights, 1.0)
+        return
+    assert coreset.total_weight == pytest.approx(len(POINTS))
+    report = model.audit(X, y, random_state=0)
+    assert report.n_rows == len(POINTS)
+    # Of 500 core points; all others have more rows.
+    assert report.distortion < (1.0 if record["method"] == "core points" else 0.2)

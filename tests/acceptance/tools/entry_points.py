@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -109,15 +110,13 @@ def _defined(data: Data) -> str:
     return of_coreset(lazy.compute())
 
 
-def _fitted(name: str, attribute: str, data: Data, *, labels: bool = False, **options: Any) -> str:
+def _fitted(name: str, data: Data) -> str:
+    attribute, options = MODELS[name]
     model = getattr(estimators, name)(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
-    model.fit(data.dask_X, data.y) if labels else model.fit(data.dask_X)
-    value = model
-    for part in attribute.split("."):
-        value = getattr(value, part)
-    return bits(value)
+    model.fit(data.dask_X, data.y if "coef_" in attribute else None)
+    return bits(attrgetter(attribute)(model))
 
 
 def _scored(data: Data) -> str:
@@ -163,35 +162,27 @@ BUILDS: dict[str, Entry] = {
 }
 """`build` in all modes."""
 
-OTHERS: dict[str, Entry] = {
-    "CoresetKMeans": partial(_fitted, "CoresetKMeans", "cluster_centers_", n_clusters=2, size=60),
-    "CoresetKMeans.score": _scored,
-    "CoresetBregman": partial(_fitted, "CoresetBregman", "cluster_centers_", n_clusters=2, size=60),
-    "CoresetGaussianMixture": partial(
-        _fitted, "CoresetGaussianMixture", "means_", n_components=2, size=60
-    ),
-    "CoresetSVC": partial(_fitted, "CoresetSVC", "coef_", labels=True, size=60),
-    "CoresetLogisticRegression": partial(
-        _fitted, "CoresetLogisticRegression", "coef_", labels=True, size=60
-    ),
-    "CoresetEstimator": partial(
-        _fitted,
-        "CoresetEstimator",
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "CoresetKMeans": ("cluster_centers_", {"n_clusters": 2, "size": 60}),
+    "CoresetBregman": ("cluster_centers_", {"n_clusters": 2, "size": 60}),
+    "CoresetGaussianMixture": ("means_", {"n_components": 2, "size": 60}),
+    "CoresetSVC": ("coef_", {"size": 60}),
+    "CoresetLogisticRegression": ("coef_", {"size": 60}),
+    "CoresetEstimator": (
         "estimator_.cluster_centers_",
-        estimator=KMeans(2, n_init=1, random_state=0),
-        size=60,
+        {"estimator": KMeans(2, n_init=1, random_state=0), "size": 60},
     ),
-    "MaxMarginClassifier": partial(_fitted, "MaxMarginClassifier", "coef_", labels=True),
-    "OutlierMaxMarginClassifier": partial(
-        _fitted, "OutlierMaxMarginClassifier", "coef_", labels=True, k=1
-    ),
-    "StructuredMaxMargin": partial(_fitted, "StructuredMaxMargin", "coef_", labels=True),
-    "ActiveMaxMarginClassifier": partial(
-        _fitted, "ActiveMaxMarginClassifier", "coef_", labels=True, batch=20, max_labels=40
-    ),
-    "CoresetKernelClassifier": partial(
-        _fitted, "CoresetKernelClassifier", "dual_coef_", labels=True
-    ),
+    "MaxMarginClassifier": ("coef_", {}),
+    "OutlierMaxMarginClassifier": ("coef_", {"k": 1}),
+    "StructuredMaxMargin": ("coef_", {}),
+    "ActiveMaxMarginClassifier": ("coef_", {"batch": 20, "max_labels": 40}),
+    "CoresetKernelClassifier": ("dual_coef_", {}),
+}
+"""What of each model is compared, and its parameters."""
+
+OTHERS: dict[str, Entry] = {
+    **{name: partial(_fitted, name) for name in MODELS},
+    "CoresetKMeans.score": _scored,
     "CoresetTree": _tree,
     "CoresetStream": _stream,
     "audit": _audit,
