@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daskcoreset.constructions.tree.place import Place, Root, UnansweredError, page_files, place_at
+from daskcoreset.constructions.tree.place import Place, Root, page_files, place_at
 from daskcoreset.errors import OvertakenError, StoreError
 
 
@@ -68,5 +68,5 @@ def test_commit__of_a_lost_answer_is_settled_by_the_token(
         raise StoreError("no answer")
 
     monkeypatch.setattr(type(place.folder), "swap", silent)
-    with pytest.raises(UnansweredError, match="made as a whole or not at all"):
+    with pytest.raises(StoreError, match="made as a whole or not at all"):
         changed(place, root, "mine")
