@@ -157,7 +157,7 @@ def test_papers__pathological_rows_are_found_where_uniform_ones_miss_them() -> N
 
     def errors(method: Any) -> Any:
         found = []
-        for seed in range(8):
+        for seed in range(4):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", face.CoresetWarning)
                 c = face.build(X, signs, size=60, method=method, random_state=seed)
@@ -178,7 +178,7 @@ def test_papers__error_is_below_that_of_uniform_rows() -> None:
     X[::50] *= 6.0
     *_, best = solved(X, y, u, 1.0, tol=1e-4)
     errors: dict[str, list[float]] = {"svm": [], "systematic": [], "uniform": []}
-    for seed in range(5):
+    for seed in range(4):
         for name, found in errors.items():
             method = face.SVM(variant="systematic") if name == "systematic" else name
             with warnings.catch_warnings():
