@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,63 +43,44 @@ def make() -> Coreset:
     return build(ROWS, size=10, random_state=0)
 
 
-def limited(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call without a timeout of its own."""
-
-    def called(**options: Any) -> Any:
-        with time_limit(options.pop("timeout")):
-            return call(**options)
-
-    return called
+def in_time(call: Callable[..., Any], *args: Any, limit: float = LIMIT, **options: Any) -> Any:
+    with time_limit(limit):
+        return call(*args, **options)
 
 
-def fit_in_time(url: str) -> Any:
-    with time_limit(LIMIT):
-        return CoresetKMeans(2).fit(url)
-
-
-def build_in_time(url: str) -> Coreset:
-    with time_limit(LIMIT):
-        return build(url)
-
-
-def of_zarr(**options: Any) -> Any:
+def of_zarr(storage_options: dict[str, Any]) -> Any:
     """A build of a store that the user opened."""
     from zarr.storage import ObjectStore
 
     from daskcoreset.storage.locations import object_store
 
-    return build(ObjectStore(object_store("s3://box/a", options["storage_options"])))
+    return build(ObjectStore(object_store("s3://box/a", storage_options)))
 
 
 S3_CALLS: dict[str, Callable[..., Any]] = {
-    "zarr": limited(lambda **options: build(open_rows("s3://box/a.zarr", **options))),
-    "parquet": limited(lambda **options: build(open_rows("s3://box/a.parquet", **options))),
-    "glob": limited(lambda **options: build(open_rows("s3://box/*.npy", **options))),
-    "labels": limited(lambda **options: build(open_rows(ROWS, **options), "s3://box/y.npy")),
-    "store": limited(of_zarr),
-    "dry run": limited(lambda **options: plan(open_rows("s3://box/a.h5", **options))),
-    "audit": limited(
-        lambda **options: make().audit(open_rows("s3://box/a.zarr", **options), n_clusters=2)
-    ),
-    "to_zarr": limited(lambda **options: make().to_zarr("s3://box/a", **options)),
-    "from_zarr": limited(lambda **options: Coreset.from_zarr("s3://box/a", **options)),
-    "tree": limited(lambda **options: CoresetTree.open("s3://box/a", **options)),
-    "create": limited(lambda **options: CoresetTree.create("s3://box/a", size=9, **options)),
-    "stream": limited(lambda **options: CoresetStream.load("s3://box/a", **options)),
-}  # fmt: skip
+    "zarr": lambda **options: build(open_rows("s3://box/a.zarr", **options)),
+    "parquet": lambda **options: build(open_rows("s3://box/a.parquet", **options)),
+    "glob": lambda **options: build(open_rows("s3://box/*.npy", **options)),
+    "labels": lambda **options: build(open_rows(ROWS, **options), "s3://box/y.npy"),
+    "store": of_zarr,
+    "plan": lambda **options: plan(open_rows("s3://box/a.h5", **options)),
+    "audit": lambda **options: make().audit(open_rows("s3://box/a.zarr", **options), n_clusters=2),
+    "to_zarr": lambda **options: make().to_zarr("s3://box/a", **options),
+    "from_zarr": lambda **options: Coreset.from_zarr("s3://box/a", **options),
+    "tree": lambda **options: CoresetTree.open("s3://box/a", **options),
+    "create": lambda **options: CoresetTree.create("s3://box/a", size=9, **options),
+    "stream": lambda **options: CoresetStream.load("s3://box/a", **options),
+}
 
 
-def ends_in_time(call: Callable[[], Any], names: str) -> str:
+def ends_in_time(names: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
     """Check that a call ends in time, and that its error names the place and no secret."""
     began = time.monotonic()
     with pytest.raises(OutOfTimeError, match=rf"time limit of {LIMIT:g} seconds") as told:
-        call()
+        in_time(call, *args, **options)
     assert time.monotonic() - began < LIMIT + MORE
-    said = str(told.value)
-    assert names in said
-    assert SECRET not in f"{said}{told.value.__cause__}{told.value.__context__}"
-    return said
+    assert names in str(told.value)
+    assert SECRET not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
 
 
 @pytest.fixture(scope="module")
@@ -111,31 +91,24 @@ def deaf() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", S3_CALLS)
 def test_silent_server(name: str, deaf: str) -> None:
-    options = options_at(f"http://{deaf}")
-    ends_in_time(lambda: S3_CALLS[name](timeout=LIMIT, storage_options=options), "box")
+    ends_in_time("box", S3_CALLS[name], storage_options=options_at(f"http://{deaf}"))
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.zarr"])
 def test_silent_web_server(name: str, deaf: str) -> None:
-    url = f"http://me:{SECRET}@{deaf}/{name}"
-    ends_in_time(lambda: fit_in_time(url), name)
+    ends_in_time(name, CoresetKMeans(2).fit, f"http://me:{SECRET}@{deaf}/{name}")
 
 
-@pytest.mark.parametrize("name", ["tree"])
-def test_server__that_sends_a_byte_a_second(name: str) -> None:
+def test_server__that_sends_a_byte_a_second() -> None:
     with deaf_server(drips=True) as address:
-        options = options_at(f"http://{address}")
-        ends_in_time(lambda: S3_CALLS[name](timeout=LIMIT, storage_options=options), "box")
+        ends_in_time("box", S3_CALLS["tree"], storage_options=options_at(f"http://{address}"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["zarr"])
-def test_refused_port__is_an_error_without_a_timeout(name: str) -> None:
-    with refusing_port() as address:
-        options = options_at(f"http://{address}")
-        began = time.monotonic()
-        with pytest.raises(CoresetError) as told:
-            S3_CALLS[name](timeout=10 * MORE, storage_options=options)
+def test_refused_port__is_an_error_without_a_timeout() -> None:
+    began = time.monotonic()
+    with refusing_port() as address, pytest.raises(CoresetError) as told:
+        S3_CALLS["zarr"](storage_options=options_at(f"http://{address}"))
     assert not isinstance(told.value, OutOfTimeError)
     # The parts of the library that ask take seven seconds in all at most, or nearly so.
     assert time.monotonic() - began < 10.0 + MORE
@@ -161,7 +134,7 @@ def test_names_that_are_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(socket, "getaddrinfo", late)
     try:
-        ends_in_time(lambda: build_in_time("http://host.invalid/a.npy"), "host.invalid")
+        ends_in_time("host.invalid", build, "http://host.invalid/a.npy")
     finally:
         answered.set()
 
@@ -172,13 +145,10 @@ def test_server__that_falls_silent_while_blocks_are_read(files: FileServer) -> N
     whole = lazy.compute(scheduler="threads")
     files.silent = True
     for scheduler in ("threads", "sync"):
-        ends_in_time(
-            partial(limited(lazy.compute), timeout=LIMIT, scheduler=scheduler), "tasks were done"
-        )
+        ends_in_time("tasks were done", lazy.compute, scheduler=scheduler)
     files.silent = False
     # What was left behind is not waited for.
-    again = limited(lazy.compute)(timeout=10 * MORE, scheduler="threads")
-    assert again.equals(whole)
+    assert in_time(lazy.compute, limit=10 * MORE, scheduler="threads").equals(whole)
 
 
 @pytest.mark.slow

@@ -30,29 +30,20 @@ class Unprintable:
     __str__ = __repr__
 
 
-class NoArray:
-    """An object that says that it is an array, and is none."""
+class Pretended:
+    """An object that says that it is an array, and gives another one, or none."""
 
     shape = (40, 3)
     ndim = 2
     dtype = np.dtype(float)
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise HostileError("no array")
-
-    def __len__(self) -> int:
-        return 40
-
-
-class OtherArray:
-    """An object that gives an array of another shape than it says."""
-
-    shape = (40, 3)
-    ndim = 2
-    dtype = np.dtype(float)
+    def __init__(self, given: Any = None) -> None:
+        self.given = given
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        return np.ones((7, 2))
+        if self.given is None:
+            raise HostileError("no array")
+        return self.given
 
     def __len__(self) -> int:
         return 40
@@ -167,8 +158,8 @@ VALUES: dict[str, Callable[[], Any]] = {
     "object": object,
     "Ellipsis": lambda: ...,
     "unprintable": Unprintable,
-    "no array": NoArray,
-    "another array": OtherArray,
+    "no array": Pretended,
+    "another array": lambda: Pretended(np.ones((7, 2))),
     "incomparable": Incomparable,
     "number in an array": lambda: np.array(3.0),
     "empty vector": lambda: np.empty(0),
