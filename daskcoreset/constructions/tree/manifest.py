@@ -135,10 +135,11 @@ class Manifest:
     def _read(cls, place: Place, root: Root, main: str) -> Manifest:
         [values] = place.read_pages([main])
         with clear_errors(place.where(main), "read"):
-            [text] = place.read_pages([values["facts"]])
+            entries = [*map(tuple, values["leaves"])]
+            first = [entry[1] for entry in entries if len(entry) == 2]
+            text, *_ = place.read_pages([values["facts"], *first])  # in one round
             pages: dict[Any, str] = {text: values["facts"]}
             facts = json.loads(text)
-            entries = [*map(tuple, values["leaves"])]
             while names := [entry[1] for entry in entries if len(entry) == 2]:  # a level at a time
                 found = [tuple(map(tuple, page)) for page in place.read_pages(names)]
                 pages |= zip(found, names, strict=True)
