@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
-from daskcoreset.core.block import Block, class_codes
+from daskcoreset.core.block import Block, BlockSchema, class_codes, validate_block
 from daskcoreset.core.labels import class_order
+
+
+def test_rows__of_read_only_sparse_are_put_in_order() -> None:
+    parts = np.array([1, 2, 3], np.float32), np.array([1, 0, 1]), np.array([0, 3])
+    for part in parts:
+        part.flags.writeable = False
+    unsorted = sp.csr_array(parts, shape=(1, 2))
+    found = validate_block({"X": unsorted}, BlockSchema(2, np.dtype(np.float32)))
+    points: Any = found.valid_block.points
+    np.testing.assert_array_equal(points.toarray(), [[2.0, 4.0]])
+    assert points.has_canonical_format
+    assert unsorted.indices.tolist() == [1, 0, 1]
 
 
 @given(
