@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 
-from daskcoreset.constructions.coverage.reads import cover
+from daskcoreset.constructions.coverage.reads import cover, nearest
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
@@ -82,6 +82,15 @@ def test_cover__promises_rows_without_weight_too() -> None:
         cover(row_blocks(X, sample_weight=np.zeros(3)), 4.0)
 
 
+def test_cover__says_that_distances_overflow() -> None:
+    X = np.array([[1e200], [-1e200], [0.0]])
+    with pytest.raises(InvalidInputError, match="overflow"):
+        cover(row_blocks(X), 1.0)
+    # Rows without weight may hold any number, but there is no distance from it.
+    with pytest.raises(InvalidInputError, match="overflow"):
+        cover(row_blocks(X, None, [0.0, 0.0, 1.0]), max_points=1)
+
+
 def test_cover__of_one_block_takes_the_farthest_rows() -> None:
     X = near_a_surface(400)
     rows, gaps = gonzalez(X, 41)
@@ -126,3 +135,15 @@ def test_cover__of_more_points_than_distinct_rows(chunks: int) -> None:
     assert found.indices.tolist() == [0, 20, 40, 60, 80]
     assert found.weights.tolist() == [20.0] * 5
     assert (found.diameter, found.radius, found.least_diameter) == (0.0, 0.0, 0.0)
+
+
+def test_nearest__distances_are_exact_or_infinite() -> None:
+    from scipy.spatial import cKDTree
+
+    X = near_a_surface(50)
+    rows = np.concatenate([X + 3.0, [np.full(6, 1e200)]])
+    labels, squares = nearest(cKDTree(X), rows)
+    expected = distances(X + 3.0, X)
+    assert labels[:50].tolist() == expected.argmin(axis=1).tolist()
+    np.testing.assert_allclose(squares[:50], expected.min(axis=1) ** 2)
+    assert np.isinf(squares[50:]).all()
