@@ -22,7 +22,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from tests.acceptance.tools.hostile import uneven_categories
-from tests.pairs import pairs
+from tests.pairs import each
 
 K = 5
 
@@ -49,7 +49,7 @@ def small(**options: Any) -> CoresetKMeans:
 # --- what it finds -----------------------------------------------------------------------
 
 
-@pairs(lazy=[False, True], sparse=[False, True])
+@each(lazy=[False, True], sparse=[False, True])
 def test_fit__uneven_categories_as_good_as_kmeans_on_everything(sparse: bool, lazy: bool) -> None:
     rows = uneven_categories(20_000, 60)
     full = KMeans(30, n_init=3, random_state=0).fit(rows)
