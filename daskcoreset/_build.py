@@ -345,7 +345,6 @@ def build_and_hold_out(
     """
     construction = construction_for(method, n_clusters)
     _check_size(size, construction)
-    _check_sampling(construction, draw)
     seed = resolve_seed(random_state)
     final_draw = FinalDraw(construction, int(size), draw.sampling, seed, n_held_out=n_held_out)
     found: list[Selection] = []
@@ -520,7 +519,6 @@ def _sampled(
     size_given: bool = True,
 ) -> Callable[[RowBlocks], SamplingJob]:
     """Return what makes the job of a sample."""
-    _check_sampling(construction, draw)
     return partial(
         SamplingJob,
         final_draw=FinalDraw(construction, int(size), draw.sampling, seed),
@@ -545,7 +543,7 @@ def _merged(
 
 def _default_rows(construction: Any, n_clusters: int | None) -> int:
     """Return the default size for a construction or a reducer, by the clusters it is for."""
-    if construction.needs_labels:
+    if construction.labels is not None:
         return default_size(0)  # its clusters are cells, and its solutions are classifiers
     objective = construction.objective
     n_parts = None if objective is None else objective.n_parts
@@ -577,16 +575,4 @@ def _check_size(size: Any, construction: Any) -> None:
         warn_user(
             f"size={size} is below n_clusters={n_clusters}: fewer rows than clusters cannot "
             f"represent them; pass several rows per cluster."
-        )
-
-
-def _check_sampling(construction: Sensitivity[Any], draw: Draw) -> None:
-    """Check that the construction can be drawn in this way, in this number of passes."""
-    one_pass = draw.passes == 1
-    if one_pass and construction.n_folds > 1 and not construction.design.scores_from_pilot:
-        raise InvalidInputError(
-            f"passes=1, but {construction.name!r} needs {construction.n_folds} passes before it "
-            "can score",
-            argument="passes",
-            remedy="pass draw=Draw(passes=2), or draw=MergeReduce()",
         )

@@ -17,37 +17,34 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
 
 def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> IndexArray:
-    r"""Split `size` draws over blocks and mixture components.
+    r"""Split `size` draws over blocks.
 
     Parameters
     ----------
     size : int
         Draws m.
-    masses : ndarray of shape (n_blocks, n_components), float64
-        Total score of each component on each block.
+    masses : ndarray of shape (n_blocks,), float64
+        Total score of each block.
     rng : numpy.random.Generator
 
     Returns
     -------
-    ndarray of shape (n_blocks, n_components), int64
-        Counts that sum to `size`: multinomial, each draw falling on a cell with
-        probability proportional to its mass. A draw of a row within its cell in
-        proportion to the cell's scores then has exactly the distribution of a draw on one
+    ndarray of shape (n_blocks,), int64
+        Counts that sum to `size`: multinomial, each draw falling on a block with
+        probability proportional to its mass. A draw of a row within its block in
+        proportion to its scores then has exactly the distribution of a draw on one
         machine.
 
     Examples
     --------
-    >>> split_quota(10, np.array([[1.0, 0.0], [0.0, 0.0]]), np.random.default_rng(0))
-    array([[10,  0],
-           [ 0,  0]])
+    >>> split_quota(10, np.array([1.0, 0.0]), np.random.default_rng(0))
+    array([10,  0])
 
     References
     ----------
-    Bachem, Lucic and Krause (2018), section 4.2: u_i and v_i.
+    Bachem, Lucic and Krause (2018), section 4.2. Its u_i and v_i together.
     """
-    shares = masses.ravel() / masses.sum()
-    counts = rng.multinomial(size, shares).reshape(masses.shape)
-    return np.asarray(counts, dtype=np.int64)
+    return np.asarray(rng.multinomial(size, masses / masses.sum()), dtype=np.int64)
 
 
 def draw_with_replacement(

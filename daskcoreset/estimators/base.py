@@ -165,7 +165,7 @@ class CoresetModel(LazyModel):
         if isinstance(rows, InMemoryData) and rows.coreset is not None:
             return self._coreset_given(rows.coreset, rows)
         labelled = rows.y is not None if isinstance(rows, InMemoryData) else rows.has_labels
-        if method.needs_labels and not labelled:
+        if method.labels is not None and not labelled:
             raise InvalidInputError(
                 f"method {method.name!r} needs labels, which {type(self).__name__} does not use",
                 argument="method",

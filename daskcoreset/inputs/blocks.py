@@ -169,9 +169,9 @@ class RowBlocks:
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
 
-    def check_method(self, method: Any, rows: int | None) -> None:
-        """Raise an error if a method cannot work on the data, in blocks of `rows` rows."""
-        if method.needs_labels and not self.has_labels:
+    def check_method(self, method: Any, *, scored: bool = True) -> None:
+        """Raise an error if a method cannot work on the data, whose rows may be `scored` or not."""
+        if method.labels is not None and not self.has_labels:
             raise InvalidInputError(
                 f"y is missing, and method {method.name!r} needs labels",
                 argument="y",
@@ -179,10 +179,12 @@ class RowBlocks:
                 'as y="label"',
             )
         n_features = self.schema.n_features
-        reason = None if rows is None else method.too_much(rows, n_features)
-        if reason is not None:
+        if scored and method.max_columns is not None and n_features > method.max_columns:
             raise InvalidInputError(
-                f"X has {n_features:,} columns, and with method {method.name!r} {reason}"
+                f"X has {n_features:,} columns, and method {method.name!r} takes at most "
+                f"{method.max_columns:,}, because its memory and time grow with their square",
+                argument="X",
+                remedy="pass fewer, for example those of sklearn.decomposition.TruncatedSVD",
             )
 
     def refuse_zeros(self, rows: int | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from daskcoreset.core.validation import a_type, as_int, is_choice, shown, suggestion
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
+from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.bregman import LightweightBregman
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -26,7 +26,6 @@ __all__ = [
     "LightweightBregman",
     "Logistic",
     "Mixture",
-    "SamplingDesign",
     "Sensitivity",
     "StrongBregman",
     "StrongKMeans",

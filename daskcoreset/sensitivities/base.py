@@ -1,17 +1,16 @@
-"""The base of sensitivities, and the design of their draws."""
+"""The base of sensitivities."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from daskcoreset.core.block import Block
+from daskcoreset.core.block import Block, find_bad_target
 from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.raking import Calibrated
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import Objective
-from daskcoreset.sensitivities.estimated_error import Fitted
+from daskcoreset.objectives.regression import find_bad_number
+from daskcoreset.sensitivities.draw import Candidates, Drawn, strata, systematic_draw
 from daskcoreset.solvers.divergences import plain_fields
 
 if TYPE_CHECKING:
@@ -20,189 +19,39 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-class SamplingDesign(Generic[S]):
-    """Strata, order and calibration of the draw of a method. The default draws without them.
+class Scored(NamedTuple):
+    """The summary of a block, and scores of its rows.
 
-    A method with its own design returns it as `Sensitivity.design`. In all methods `summary` is the
-    finalized summary of all the data.
+    `Sensitivity.block_summary` may return it in the last fold if it knows scores anyway.
 
     Attributes
     ----------
-    scores_from_pilot : bool
-        Whether `Sensitivity.scores` also takes the finalized summary of the last fold but one, as
-        an estimate. Candidates are then drawn in the last fold, and `pilot_total` estimates the sum
-        of all scores. Only for methods with more than one fold.
+    summary : object
+        As `Sensitivity.block_summary` returns it.
+    scores : ndarray of shape (n,), float64
+        Scores of the rows by what is known so far: the fold before, or the block alone.
+    total : float or None, default=None
+        Estimate of the sum of these scores over all the data, if the fold before tells it. Blocks
+        then send candidates in proportion to their scores, and none is read twice.
     """
 
-    scores_from_pilot: ClassVar[bool] = False
+    summary: Any
+    scores: FloatArray
+    total: float | None = None
 
-    def pilot_total(self, summary: S) -> float:
-        """Estimate the sum of all scores, if `scores_from_pilot` is set."""
-        raise NotImplementedError
 
-    def classes(self, summary: S) -> AnyArray | None:
-        """Return the labels that must all have rows in the coreset, sorted, or None.
+def summary_of(found: Any) -> Any:
+    """Return the summary that `Sensitivity.block_summary` returned, without scores."""
+    return found.summary if isinstance(found, Scored) else found
 
-        It is called with finalized summaries and, if there is one fold, with those of single
-        blocks.
-        """
-        del summary
-        return None
 
-    def order(self, rows: Block, summary: S, inclusion: FloatArray) -> IndexArray:
-        """Return the order of systematic draws. Neighbors should be as alike as possible.
-
-        Parameters
-        ----------
-        rows : Block
-            k rows.
-        summary : S
-        inclusion : ndarray of shape (k,), float64
-            Probability with which each of the rows is drawn.
-
-        Returns
-        -------
-        ndarray of shape (k,), int64
-            A permutation. Default: a spatial order.
-        """
-        del summary
-        return spatial_order(rows.points, inclusion)
-
-    def final_scores(
-        self, rows: Block, first: FloatArray, scores: FloatArray, summary: S, size: int
-    ) -> FloatArray:
-        """Return the scores by which rows are drawn from candidates. Default: `scores`.
-
-        Use it for scores that need all candidates together, or the number of rows to draw.
-        Independent draws do not use it.
-
-        Parameters
-        ----------
-        rows : Block
-            k candidates.
-        first : ndarray of shape (k,), float64
-            Probabilities with which they became candidates.
-        scores : ndarray of shape (k,), float64
-            Their `Sensitivity.row_scores`. Keep a share of them, or their bounds are lost.
-        summary : S
-        size : int
-            Number of rows to draw.
-
-        Returns
-        -------
-        ndarray of shape (k,), float64
-        """
-        del rows, first, summary, size
-        return scores
-
-    def n_draws(self, size: int, summary: S) -> int:
-        """Return the number of draws for a coreset of `size` rows.
-
-        The one with the least `draw_loss` is kept.
-        """
-        del size, summary
-        return 1
-
-    def adjust(  # noqa: PLR0917 - all of them are always given
-        self,
-        rows: Block,
-        first: FloatArray,
-        second: FloatArray,
-        chosen: IndexArray,
-        weights: FloatArray,
-        summary: S,
-    ) -> FloatArray:
-        """Change the weights of drawn rows so that sums are closer to those over all candidates.
-
-        It is called before `calibrate`. Default: `weights`. Independent draws do not use it.
-
-        Parameters
-        ----------
-        rows : Block
-            k candidates.
-        first, second : ndarray of shape (k,), float64
-            Probabilities with which they became candidates, and with which they are then drawn.
-        chosen : ndarray of shape (m,), int64
-            Positions of the drawn rows among the candidates.
-        weights : ndarray of shape (m,), float64
-            Their unbiased weights.
-        summary : S
-
-        Returns
-        -------
-        ndarray of shape (m,), float64
-            Non-negative weights.
-        """
-        del rows, first, second, chosen, summary
-        return weights
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: S, draw_index: int = 0
-    ) -> Calibrated:
-        """Calibrate the weights of the drawn rows to sums over all the data.
-
-        Parameters
-        ----------
-        rows : Block
-            The m drawn rows, with their input weights u.
-        weights : ndarray of shape (m,), float64
-            Their unbiased weights.
-        summary : S
-        draw_index : int, default=0
-            Number of the draw, for designs that calibrate in more than one way.
-
-        Returns
-        -------
-        Calibrated
-            Non-negative weights, by default `weights`, and facts for the provenance.
-        """
-        del rows, summary, draw_index
-        return Calibrated(weights)
-
-    def fitted(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        summary: S,
-        *,
-        roughly: bool = False,
-    ) -> Fitted | None:
-        """Fit a solution on the drawn rows, and return its losses on all candidates.
-
-        The error of the coreset is estimated from them. By default nothing is fitted.
-
-        Parameters
-        ----------
-        rows : Block
-            The drawn rows.
-        weights : ndarray of shape (m,), float64
-            Their calibrated weights.
-        candidates : Block
-            All candidates.
-        summary : S
-        roughly : bool, default=False
-            Whether the solution is only compared with those of other draws.
-        """
-        del rows, weights, candidates, summary, roughly
-        return None
-
-    def draw_loss(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        candidate_weights: FloatArray,
-        summary: S,
-    ) -> float:
-        """Return the cost, over all candidates, of the solution that `fitted` finds on a draw.
-
-        `candidate_weights` are unbiased weights of the candidates for all the data.
-        """
-        solution = self.fitted(rows, weights, candidates, summary, roughly=True)
-        if solution is None:
-            raise NotImplementedError
-        return solution.constant + float(candidate_weights @ solution.losses)
+def find_invalid_row(method: Any, block: Block) -> InvalidRow | None:
+    """Return the first row of a block that a sensitivity or reducer cannot use, or None."""
+    find_label = {"classes": find_bad_target, "numbers": find_bad_number}.get(method.labels)
+    found = None if find_label is None else find_label(block)
+    if found is None and method.objective is not None:
+        found = method.objective.find_invalid_row(block)
+    return found
 
 
 class Sensitivity(ABC, Generic[S]):
@@ -219,20 +68,21 @@ class Sensitivity(ABC, Generic[S]):
         Pass a method of your own to ``build(method=...)`` as an object, not by its name.
     citation : str
         Where the scores come from, as a text that is not empty.
-    randomised : bool
-        Whether `block_summary` or `finalize` draws random numbers.
+    labels : {"classes", "numbers"} or None
+        What labels the rows must have. The library checks them. Classes are strata of the default
+        draw, and each of them keeps rows. None: ``block.labels`` may be None.
+    max_columns : int or None
+        Columns of X at most, for methods whose memory or time grows with their square.
     total_scores_exact : bool
         Whether `total_scores` returns the exact sums of `scores`. If it only estimates them,
         independent draws need one more pass, which adds up the scores.
-    needs_labels : bool
-        Whether rows must have labels. Otherwise ``block.labels`` may be None.
     """
 
     name: ClassVar[str]
     citation: ClassVar[str]
-    randomised: ClassVar[bool] = False
+    labels: ClassVar[Literal["classes", "numbers"] | None] = None
+    max_columns: ClassVar[int | None] = None
     total_scores_exact: ClassVar[bool] = True
-    needs_labels: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -244,11 +94,6 @@ class Sensitivity(ABC, Generic[S]):
         """
 
     @property
-    def design(self) -> SamplingDesign[S]:
-        """The design of the draw: strata, order, calibration. The default draws without them."""
-        return SamplingDesign()
-
-    @property
     def n_folds(self) -> int:
         """Number of folds of `block_summary` before `scores`.
 
@@ -256,42 +101,8 @@ class Sensitivity(ABC, Generic[S]):
         """
         return 1
 
-    def suited_to(self, n_rows: int | None, n_features: int) -> Self:
-        """Return a variant of the method for data of this size, for example one with fewer passes.
-
-        Parameters
-        ----------
-        n_rows : int or None
-            Rows of all the data. None if the number is unknown before reading.
-        n_features : int
-
-        Returns
-        -------
-        Sensitivity
-            Default: the method itself.
-        """
-        del n_rows, n_features
-        return self
-
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why blocks of this size take too much memory or time, or None.
-
-        It is called before any row is read. The text names the amount and a remedy.
-        """
-        del n_rows, n_features
-        return None
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row that the method cannot use, or None.
-
-        It is called for each block in the first pass. The first problem of all blocks becomes an
-        error, with the row number in the whole data.
-        """
-        del block
-        return None
-
     @abstractmethod
-    def block_summary(self, block: Block, previous: S | None, rng: np.random.Generator) -> S:
+    def block_summary(self, block: Block, previous: S | None, rng: np.random.Generator) -> S | Any:
         """Summarize one block, which may be empty.
 
         Parameters
@@ -304,8 +115,8 @@ class Sensitivity(ABC, Generic[S]):
 
         Returns
         -------
-        S
-            The summary.
+        S or Scored
+            The summary. In the last fold it may be a `Scored`, with scores of the rows.
         """
 
     @abstractmethod
@@ -323,14 +134,6 @@ class Sensitivity(ABC, Generic[S]):
         del rng
         return summary
 
-    def validate_summary(self, summary: S, *, finalized: bool) -> None:
-        """Raise an error if the data as a whole cannot be used.
-
-        It is called with the merged summary of the first fold before it is finalized, and with
-        every finalized summary. It is not called for parts of the data, such as nodes of a tree.
-        """
-        del summary, finalized
-
     @abstractmethod
     def scores(self, block: Block, summary: S) -> FloatArray:
         """Score the rows of a block. Scores are non-negative and include the weight u.
@@ -340,48 +143,48 @@ class Sensitivity(ABC, Generic[S]):
         block : Block
             n rows.
         summary : S
-            Summary of all the data, or of the block alone when it makes a proposal.
+            Summary of all the data, or of the block alone when it proposes candidates.
 
         Returns
         -------
-        ndarray of shape (n_components, n), float64
-            Parts of the scores. The score of a row is their sum, and rows are drawn in proportion
-            to it.
+        ndarray of shape (n,), float64
+            Rows are drawn in proportion to it.
         """
-
-    def row_scores(self, block: Block, summary: S) -> FloatArray:
-        """Return the scores of rows, of shape (n,): the sums of `scores` over the components.
-
-        Override it if the sums are faster to compute directly. They must have the same bits.
-        """
-        scores: FloatArray = self.scores(block, summary).sum(axis=0)
-        return scores
-
-    def proposal(
-        self, block: Block, previous: Any, rng: np.random.Generator
-    ) -> tuple[S, FloatArray]:
-        """Summarize one block in the last fold, and score its rows by what is known so far.
-
-        With several folds, the scores use the finalized summary of the fold before. With one fold,
-        they use the summary of the block. Override it if the summary computes the scores anyway.
-
-        Returns
-        -------
-        local : S
-            As returned by `block_summary`, with the same random numbers.
-        scores : ndarray of shape (n,), float64
-            Sums over the components.
-        """
-        local = self.block_summary(block, previous, rng)
-        known = local if previous is None else previous
-        return local, self.row_scores(block, known)
 
     @abstractmethod
-    def total_scores(self, local: S, summary: S) -> FloatArray:
-        """Return the sums of `scores` over a block, from its own summary.
+    def total_scores(self, local: S, summary: S) -> float:
+        """Return the sum of `scores` over a block, from its own summary."""
 
-        The result has the shape (n_components,).
+    def draw(
+        self, candidates: Candidates, summary: S, size: int, rng: np.random.Generator
+    ) -> Drawn:
+        """Draw the rows of a coreset from candidates.
+
+        The default draws systematically, in proportion to `scores`. Neighbors in the order of the
+        draw are neighbors in space. Classes are strata. `daskcoreset.sensitivities.draw` has the
+        functions for draws of your own. All candidates are taken if `size` allows it.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            Rows, and the probabilities with which they became candidates.
+        summary : S
+            Finalized summary of all the data.
+        size : int
+            Number of rows to draw.
+        rng : numpy.random.Generator
+            Random numbers of this draw. Use no others.
+
+        Returns
+        -------
+        Drawn
+            Positions, weights, and facts for the provenance.
         """
+        scores = self.scores(candidates.rows, summary)
+        if self.labels != "classes":
+            return systematic_draw(candidates, scores, size, rng)
+        codes = candidates.codes
+        return systematic_draw(candidates, scores, size, rng, codes=codes, order=strata)
 
     def provenance(self, summary: S) -> dict[str, Any]:
         """Return facts about the data for the provenance, as plain JSON values."""

@@ -23,7 +23,7 @@ from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_totals
+from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_total
 from daskcoreset.solvers.divergences import (
     Divergence,
     DivergenceParameter,
@@ -228,20 +228,20 @@ class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
         return replace(summary, metric=dominating_distance(self._divergence, summary))
 
     def scores(self, block: Block, summary: BregmanStatistics) -> FloatArray:
-        """Return u / 2U and u d_A(x, mean) / 2 sum u d_A."""
+        """Return u / 2U + u d_A(x, mean) / 2 sum u d_A."""
         if summary.about.weight == 0.0:
-            return np.zeros((2, len(block)))
+            return np.zeros(len(block))
         metric = proposal_distance(self._divergence, summary)
         about, phi = summary.about, summary.error(metric)
         distances = metric.to_mean(block.points, about.mean)
         return half_uniform(block.weights, distances, about.weight, phi)
 
-    def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
-        """Return the shares of the block in both parts, as section 4.2 does for k-means."""
+    def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> float:
+        """Return the share of the block, as section 4.2 does for k-means."""
         metric = _finalized_metric(summary)
         weight, about = local.about.weight, summary.about
         cost = local.error_about(metric, about.mean) if weight else 0.0
-        return half_uniform_totals(weight, cost, about.weight, summary.error(metric))
+        return half_uniform_total(weight, cost, about.weight, summary.error(metric))
 
     def provenance(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""

@@ -11,7 +11,7 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.objectives import Distortion
-from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.base import Scored, Sensitivity
 from daskcoreset.sensitivities.bregman import (
     BregmanStatistics,
     Metric,
@@ -21,7 +21,7 @@ from daskcoreset.sensitivities.bregman import (
     merge_statistics,
     statistics_of,
 )
-from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells, too_rough
+from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells
 from daskcoreset.solvers.divergences import (
     Divergence,
     DivergenceParameter,
@@ -127,7 +127,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         k, the number of clusters that you will look for.
     divergence : str or Divergence, default="squared_euclidean"
         A name such as "kl", or an object of `daskcoreset.objectives.divergences`. "mahalanobis"
-        without a precision estimates it in a pass before, and needs ``draw=Draw(passes=2)``.
+        without a precision estimates it in one more pass before the others.
     n_centers : int, optional
         Centers of the rough solution, as in `StrongKMeans`. Default: `n_clusters`.
 
@@ -158,7 +158,6 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
 
     name: ClassVar[str] = "strong_bregman"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
-    randomised: ClassVar[bool] = True
     total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -189,28 +188,20 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why a rough solution of a block would take too much."""
-        return too_rough(self.n_clusters, n_rows, n_features)
-
     def block_summary(
         self, block: Block, previous: RoughBregman | None, rng: np.random.Generator
-    ) -> BregmanCells:
-        """Cells of the block by k-means++. In the first fold of two, the spread alone."""
-        return self._cells(block, previous, rng)[0]
+    ) -> Scored:
+        """Cells of the block by k-means++, and scores by the distances that they were made with.
 
-    def proposal(
-        self, block: Block, previous: Any, rng: np.random.Generator
-    ) -> tuple[BregmanCells, FloatArray]:
-        """Cells of the block, and scores by the distances that they were made with."""
-        assert previous is None  # noqa: S101 - several folds make no proposals
-        cells, partition = self._cells(block, None, rng)
+        In the first fold of two, the spread alone.
+        """
+        cells, partition = self._cells(block, previous, rng)
         scores = np.zeros(len(block))
         if partition is not None:
             counted = block.weights > 0.0
             scores[counted] = self._rough.score_by(partition, block.weights[counted])
             scores += self._uniform * block.weights
-        return cells, scores
+        return Scored(cells, scores)
 
     def _cells(
         self, block: Block, previous: RoughBregman | None, rng: np.random.Generator
@@ -269,8 +260,8 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         return replace(rough, clusters=merge_clusters(rough.clusters, self._rough.centers, rng))
 
     def scores(self, block: Block, summary: RoughBregman) -> FloatArray:
-        """Return u s(x), as its terms."""
-        scores = np.zeros((3, len(block)))
+        """Return u s(x)."""
+        scores = np.zeros(len(block))
         if isinstance(summary, BregmanCells):
             if not len(summary):
                 return scores
@@ -278,21 +269,20 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         for rows in tiles(len(block), block.points.shape[1]):
             white = _white(summary.metric, block.points[rows], summary.origin)
             tile = Block(white, block.weights[rows])
-            scores[:, rows] = self._rough.scores(tile, summary.clusters)
+            scores[rows] = self._rough.scores(tile, summary.clusters)
         if len(summary.clusters):
-            scores[2] += self._uniform * block.weights
+            scores += self._uniform * block.weights
         return scores
 
-    def total_scores(self, local: RoughBregman, summary: RoughBregman) -> FloatArray:
-        """Return the sums of `scores`, as if every cell of the block lay in one of B."""
+    def total_scores(self, local: RoughBregman, summary: RoughBregman) -> float:
+        """Return the sum of `scores`, as if every cell of the block lay in one of B."""
         assert isinstance(local, BregmanCells)  # noqa: S101 - of one block
         assert isinstance(summary, WhiteSolution)  # noqa: S101 - of all data
         if not len(local):
-            return np.zeros(3)
+            return 0.0
         solution = local.solution(summary.metric, summary.origin)
-        totals = self._rough.total_scores(solution.clusters, summary.clusters)
-        totals[2] += self._uniform * local.clusters.weight
-        return totals
+        total = self._rough.total_scores(solution.clusters, summary.clusters)
+        return total + self._uniform * local.clusters.weight
 
     def provenance(self, summary: RoughBregman) -> dict[str, Any]:
         """Return the cost of the rough solution by the dominating distance."""

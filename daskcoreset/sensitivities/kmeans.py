@@ -15,7 +15,7 @@ from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabili
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives import QuantizationError
-from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.base import Scored, Sensitivity
 from daskcoreset.solvers.kmeans import (
     Clusters,
     Partition,
@@ -32,11 +32,8 @@ from daskcoreset.solvers.kmeans import (
 # Rows of a block in which k-means++ draws from all of them.
 _DIRECT_ROWS = 16_384
 
-# What a sample may take; a block takes 32 MiB.
-_MAX_BYTES = 4 * 2**30
-
-# Products that one task may take: some half an hour.
-_MAX_WORK = 2e12
+# Numbers of a sample, zeros included: 1 GiB. Of wide rows it has fewer.
+_MAX_NUMBERS = 2**27
 
 # Rows of the sample of a round, at least.
 _SAMPLE_ROWS = 4096
@@ -105,7 +102,7 @@ def rough_cells(
     Aggarwal, Deshpande and Kannan (2009), Adaptive sampling for k-means clustering, for a
     constant factor with a multiple of k centers.
     """
-    if points.shape[0] <= max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters):
+    if points.shape[0] <= _rows_of_sample(_DIRECT_ROWS, n_clusters, points.shape[1]):
         return seed_cells(points, weights, n_clusters, rng)
     return cells_of(points, weights, *_seeds_in_rounds(points, weights, n_clusters, rng))
 
@@ -148,7 +145,8 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     rng: np.random.Generator,
 ) -> tuple[AnyArray, float]:
     """Continue k-means++ among rows drawn by their costs. Return which share of these is left."""
-    inclusion = inclusion_probabilities(costs, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
+    size = _rows_of_sample(_SAMPLE_ROWS, count, points.shape[1])
+    inclusion = inclusion_probabilities(costs, size)
     rows = systematic(inclusion, rng)
     sample = dense_rows(points[rows])
     u, near = weights[rows] / inclusion[rows], distances[rows]
@@ -158,38 +156,13 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     return chosen, float(costs_of(u, near).sum()) / before
 
 
-def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
-    """Return why k centers of a block would take more than half an hour, or None.
-
-    Examples
-    --------
-    >>> print(too_many(10**6, 10**6, 5))
-    1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
-    """
-    work = float(min(n_clusters, rows)) * rows * columns
-    if work <= _MAX_WORK:
-        return None
-    products = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
-    return f"{products}; pass a smaller n_clusters."
-
-
-def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
-    """Return why a block is too wide, or centers are too many, for its rough solution."""
-    sample = min(n_rows, max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters))
-    size = 8.0 * sample * n_features
-    if size > _MAX_BYTES:
-        return (
-            f"a sample of {sample:,} rows, zeros included, takes {size / 2**30:.3g} GiB; pass "
-            "fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
-            'method="lightweight", which leaves sparse rows as they are.'
-        )
-    return too_many(n_clusters, n_rows, n_features)
+def _rows_of_sample(least: int, n_centers: int, n_features: int) -> int:
+    return max(1, min(max(least, _ROWS_PER_CENTER * n_centers), _MAX_NUMBERS // n_features))
 
 
 class RoughKMeans(Sensitivity[Clusters]):
     """Sensitivities from the cells of a rough k-means solution."""
 
-    randomised: ClassVar[bool] = True
     total_scores_exact: ClassVar[bool] = False
 
     @property
@@ -197,24 +170,13 @@ class RoughKMeans(Sensitivity[Clusters]):
     def centers(self) -> int:
         """Centers of the rough solution."""
 
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why a rough solution of a block would take too much."""
-        return too_rough(self.centers, n_rows, n_features)
-
     def block_summary(
         self, block: Block, previous: Clusters | None, rng: np.random.Generator
-    ) -> Clusters:
-        """Cells of the block."""
-        del previous
-        return rough_cells(block.points, block.weights, self.centers, rng).clusters
-
-    def proposal(
-        self, block: Block, previous: Any, rng: np.random.Generator
-    ) -> tuple[Clusters, FloatArray]:
+    ) -> Scored:
         """Cells of the block, and scores by the distances that they were made with."""
         del previous
         partition = rough_cells(block.points, block.weights, self.centers, rng)
-        return partition.clusters, self.score_by(partition, block.weights)
+        return Scored(partition.clusters, self.score_by(partition, block.weights))
 
     def score_by(self, partition: Partition, weights: FloatArray) -> FloatArray:
         """Return u s(x) by a rough solution, each row in the cell where it lies."""
@@ -235,24 +197,25 @@ class RoughKMeans(Sensitivity[Clusters]):
         return merge_clusters(summary, self.centers, rng)
 
     def scores(self, block: Block, summary: Clusters) -> FloatArray:
-        """Return u s(x), as its three terms."""
+        """Return u s(x)."""
         if not len(summary) or not len(block):
-            return np.zeros((3, len(block)))
+            return np.zeros(len(block))
         labels, distances = assign(block.points, summary.centers)
         by_distance, by_cell, by_weight = self._terms(summary)
-        terms = np.stack([by_distance * distances, by_cell[labels], by_weight[labels]])
-        terms *= block.weights
-        return terms
+        scores: FloatArray = by_distance * distances * block.weights
+        scores += by_cell[labels] * block.weights
+        scores += by_weight[labels] * block.weights
+        return scores
 
-    def total_scores(self, local: Clusters, summary: Clusters) -> FloatArray:
-        """Return the sums of `scores`, as if every cell of the block lay in one of B."""
+    def total_scores(self, local: Clusters, summary: Clusters) -> float:
+        """Return the sum of `scores`, as if every cell of the block lay in one of B."""
         if not len(local):
-            return np.zeros(3)
+            return 0.0
         labels, distances = assign(local.centers, summary.centers)
         by_distance, by_cell, by_weight = self._terms(summary)
         cost = local.cost + float((local.weights * distances).sum())
-        of_cells = (local.weights * by_cell[labels]).sum()
-        return np.array([by_distance * cost, of_cells, (local.weights * by_weight[labels]).sum()])
+        of_cells = local.weights @ (by_cell + by_weight)[labels]
+        return float(by_distance * cost + of_cells)
 
     @property
     def alpha(self) -> float:

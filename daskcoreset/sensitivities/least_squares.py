@@ -5,32 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense, inverse_root, product, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import as_float, check_flag, is_number
-from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number, targets_of
+from daskcoreset.objectives.regression import LeastSquaresCost, targets_of
 from daskcoreset.sensitivities.base import Sensitivity
-
-# Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block.
-_MAX_COLUMNS = 2**12
-
-
-def too_many_columns(n_features: int) -> str | None:
-    """Return why a matrix of d x d numbers would take too much, or None."""
-    if n_features <= _MAX_COLUMNS:
-        return None
-    return (
-        f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB for every block; "
-        f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
-        f"sklearn.decomposition.TruncatedSVD."
-    )
 
 
 def _diagonal(matrix: FloatArray, root: FloatArray) -> FloatArray:
@@ -81,7 +66,8 @@ class LeastSquares(Sensitivity[Scatter]):
 
     name: ClassVar[str] = "least_squares"
     citation: ClassVar[str] = "drineas2006sampling, section 3"
-    needs_labels: ClassVar[bool] = True
+    labels: ClassVar[Literal["numbers"]] = "numbers"
+    max_columns: ClassVar[int] = 2**12  # a matrix of d x d numbers takes 128 MiB for every block
 
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
@@ -101,15 +87,6 @@ class LeastSquares(Sensitivity[Scatter]):
         added[-1] = 0.0
         return replace(summary, matrix=summary.matrix + np.diag(added))
 
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why a matrix of d x d numbers would take too much."""
-        del n_rows
-        return too_many_columns(n_features)
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row without a number as its label."""
-        return find_bad_number(block)
-
     def block_summary(
         self, block: Block, previous: Scatter | None, rng: np.random.Generator
     ) -> Scatter:
@@ -124,16 +101,16 @@ class LeastSquares(Sensitivity[Scatter]):
     def scores(self, block: Block, summary: Scatter) -> FloatArray:
         """Return u times the leverages for weight one."""
         if summary.weight == 0.0:
-            return np.zeros((1, len(block)))
+            return np.zeros(len(block))
         penalised = self._penalised(summary)
         points = with_targets(block)
         scores = leverages(points, block.weights, penalised, intercept=self.intercept)
-        return (scores * block.weights)[np.newaxis]
+        return np.asarray(scores * block.weights)
 
-    def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
+    def total_scores(self, local: Scatter, summary: Scatter) -> float:
         """Return the exact sum of `scores` over a block, from its scatter."""
         penalised = self._penalised(summary)
-        return np.array([total_leverage(local, penalised, intercept=self.intercept)])
+        return total_leverage(local, penalised, intercept=self.intercept)
 
 
 def leverages(

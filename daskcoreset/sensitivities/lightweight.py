@@ -65,16 +65,16 @@ class Lightweight(Sensitivity[Moments]):
         return merge_moments(first, second)
 
     def scores(self, block: Block, summary: Moments) -> FloatArray:
-        """Return u / 2U and u d(x, mu)^2 / 2 phi."""
+        """Return u / 2U + u d(x, mu)^2 / 2 phi."""
         if summary.weight == 0.0:
-            return np.zeros((2, len(block)))
+            return np.zeros(len(block))
         distances = distances_to(block.points, summary.mean)
         return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
 
-    def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
-        """Return U_i / 2U and phi_i({mu}) / 2 phi, as in section 4.2."""
+    def total_scores(self, local: Moments, summary: Moments) -> float:
+        """Return U_i / 2U + phi_i({mu}) / 2 phi, as in section 4.2."""
         cost = local.quantization_error_about(summary.mean) if local.weight else 0.0
-        return half_uniform_totals(local.weight, cost, summary.weight, summary.quantization_error)
+        return half_uniform_total(local.weight, cost, summary.weight, summary.quantization_error)
 
     def provenance(self, summary: Moments) -> dict[str, Any]:
         """Return phi_X({mu}), the scale of the additive error."""
@@ -84,27 +84,22 @@ class Lightweight(Sensitivity[Moments]):
 def half_uniform(
     weights: FloatArray, distances: FloatArray, total_weight: float, phi: float
 ) -> FloatArray:
-    """Score rows half by their weights, half by their distances to the mean. Shape (2, n).
+    """Score rows half by their weights, half by their distances to the mean.
 
     By their weights alone where the sum phi of the weighted distances is zero.
     """
-    scores = np.empty((2, len(weights)))
-    share = 1.0 if phi == 0.0 else 0.5
-    np.multiply(weights, share / total_weight, out=scores[0])
-    if phi > 0.0 and weights.min(initial=1.0) > 0.0:
-        np.multiply(weights, distances, out=scores[1])
-        scores[1] /= 2.0 * phi
-        return scores
-    scores[1] = 0.0
+    scores: FloatArray = weights * ((1.0 if phi == 0.0 else 0.5) / total_weight)
     if phi > 0.0:
         # Zero by zero where the distance overflows, on a row that does not count.
-        np.multiply(weights, distances, out=scores[1], where=weights > 0.0)
-        scores[1] /= 2.0 * phi
+        costs = np.zeros(len(weights))
+        np.multiply(weights, distances, out=costs, where=weights > 0.0)
+        costs /= 2.0 * phi
+        scores += costs
     return scores
 
 
-def half_uniform_totals(weight: float, cost: float, total_weight: float, phi: float) -> FloatArray:
+def half_uniform_total(weight: float, cost: float, total_weight: float, phi: float) -> float:
     """Add up `half_uniform` over rows of a weight whose weighted distances sum to a cost."""
     if phi == 0.0:
-        return np.array([weight / total_weight, 0.0])
-    return np.array([weight / (2 * total_weight), cost / (2 * phi)])
+        return weight / total_weight
+    return weight / (2 * total_weight) + cost / (2 * phi)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.block import Block, class_codes, find_bad_target
-from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.labels import check_classes
+from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.moments import merge_scatters
-from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import (
     as_float,
     as_int,
@@ -25,10 +22,10 @@ from daskcoreset.core.validation import (
 )
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
-from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
+from daskcoreset.sensitivities.base import Scored, Sensitivity
+from daskcoreset.sensitivities.draw import Candidates, Drawn, best_of, strata, systematic_draws
 from daskcoreset.sensitivities.least_squares import total_leverage
 from daskcoreset.sensitivities.logistic_pilot import (
-    ROWS_PER_COLUMN,
     LabelledScatter,
     LogisticPilot,
     LogisticSums,
@@ -54,9 +51,6 @@ from daskcoreset.sensitivities.svm_calibration import (
 
 Variant: TypeAlias = Literal["calibrated", "systematic"]
 
-# Columns at most: a factor of their matrix takes seconds, for every block.
-_MAX_COLUMNS = 4096
-
 # Shares of the rows in two reads: by the pull at the pilot's model, by leverage, and as in one
 # read. The last one bounds every weight by 2.5 times that of one read, and with it the error for
 # models far from the pilot's: an eighth of such rows had costs of random models worse than uniform
@@ -80,148 +74,6 @@ _FEW = SeparableRows(2.0, 3.0, 0.1)
 
 # Rows of the coreset for every mean that is calibrated.
 _ROWS_PER_MEAN = 4
-
-
-@dataclass(frozen=True)
-class LogisticDesign(SamplingDesign[LabelledScatter]):
-    """The draws of `Logistic`: every class is a stratum, with calibrated weights.
-
-    Attributes
-    ----------
-    variant
-        As in `Logistic`.
-    """
-
-    variant: str
-
-    def classes(self, summary: LabelledScatter) -> AnyArray:
-        """Return the labels of rows of positive weight."""
-        return np.array(sorted(summary.classes))
-
-    def order(self, rows: Block, summary: LabelledScatter, inclusion: FloatArray) -> IndexArray:
-        """Order by class, and within each class so that neighbors are alike."""
-        codes = class_codes(rows, np.array(sorted(summary.classes)))
-        parts = []
-        for code in range(len(summary.classes)):
-            members = np.flatnonzero(codes == code)
-            points: Any = rows.points
-            parts.append(members[spatial_order(points[members], inclusion[members])])
-        return np.concatenate(parts)
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: LabelledScatter, draw_index: int = 0
-    ) -> Calibrated:
-        """Scale weights to the class totals, and calibrate them to the class means."""
-        del draw_index
-        if self.variant == "systematic":
-            return Calibrated(weights)
-        labels = self.classes(summary)
-        codes = class_codes(rows, labels)
-        of_class = [summary.classes[label] for label in labels.tolist()]
-        totals = np.array([moments.weight for moments in of_class])
-
-        def means() -> Target:
-            gaps = dense_rows(rows.points) - summary.mean
-            sums = [moments.weight * (moments.mean - summary.mean) for moments in of_class]
-            return join_targets(class_sums(gaps, codes, sums))
-
-        enough = len(rows) >= _ROWS_PER_MEAN * len(labels) * (len(summary.mean) + 1)
-        ladder = [("class means",)] if enough else []
-        return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
-
-
-@dataclass(frozen=True)
-class PilotDesign(SamplingDesign[LogisticPilot]):
-    """The draws of `Logistic` in two passes: as in one pass, and calibrated to the pilot.
-
-    Attributes
-    ----------
-    variant
-        As in `Logistic`.
-    """
-
-    variant: str
-    lam: float
-    intercept: bool
-
-    scores_from_pilot: ClassVar[bool] = True
-
-    @property
-    def _without_pilot(self) -> LogisticDesign:
-        """The draws of one read, where the pilot has no model."""
-        return LogisticDesign(self.variant)
-
-    def pilot_total(self, summary: LogisticPilot) -> float:
-        """Sum of all scores, as the pilot estimates it."""
-        del summary
-        return 1.0
-
-    def classes(self, summary: LogisticPilot) -> AnyArray:
-        """Return the labels of rows of positive weight."""
-        labels: AnyArray = summary.classes
-        return labels
-
-    def order(self, rows: Block, summary: LogisticPilot, inclusion: FloatArray) -> IndexArray:
-        """Order as in one pass. An order by loss gave equal gradients and worse other costs."""
-        return self._without_pilot.order(rows, summary.moments, inclusion)
-
-    def final_scores(
-        self,
-        rows: Block,
-        first: FloatArray,
-        scores: FloatArray,
-        summary: LogisticPilot,
-        size: int,
-    ) -> FloatArray:
-        """Score as in one pass if the drawn rows are so few that a plane separates them."""
-        del first
-        moments = summary.moments
-        masses = [part.weight for part in moments.classes.values()]
-        if not summary.sound or size >= _FEW.number(masses, len(moments.mean)):
-            return scores
-        return one_read_scores(rows, moments, intercept=self.intercept)
-
-    def n_draws(self, size: int, summary: LogisticPilot) -> int:
-        """Several if rows are few, because the calibration may then fail for some draws."""
-        work = _work(size, *summary.coef.shape)
-        if self.variant == "systematic" or work > _TRIAL_WORK or not summary.sound:
-            return 1
-        return int(max(1, min(_MAX_DRAWS, _TRIED_ROWS // size)))
-
-    def draw_loss(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        candidate_weights: FloatArray,
-        summary: LogisticPilot,
-    ) -> float:
-        """Cost, over all candidates, of the model fitted on the drawn rows."""
-        model = fitted_on(rows, weights, summary, self.lam, intercept=self.intercept)
-        losses = logistic_terms(candidates, model).losses.sum(axis=1)
-        penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
-        return penalty + float(candidate_weights @ losses)
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: LogisticPilot, draw_index: int = 0
-    ) -> Calibrated:
-        """Scale weights to the class totals, and calibrate them to losses, gradients and means."""
-        if self.variant == "systematic" or not summary.sound:
-            return self._without_pilot.calibrate(rows, weights, summary.moments)
-        terms = logistic_terms(rows, summary)
-        points = centred_rows(rows, summary)
-
-        def pulls() -> Target:
-            assert summary.sums is not None  # noqa: S101 - the last fold has summed up
-            _, losses, slopes, _ = summary.sums
-            return pull_target(points, terms.losses, terms.pulls, losses, slopes)
-
-        class_weights, sums = summary.class_sums()
-        modes = modes_for(len(rows), summary)
-        mode = modes[draw_index % len(modes) if len(modes) > 2 else 0]
-        return rake_to_pilot(
-            weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
-        )
 
 
 @dataclass(frozen=True)
@@ -251,8 +103,8 @@ class Logistic(Sensitivity[Any]):
     intercept : bool, default=True
         Whether the model has an intercept. Without it, leverage is about the origin.
     reads : {1, 2}, default=2
-        Passes over the data. Two passes give a smaller error. Data of more than 2,048 rows and 203
-        columns are read once, because the pilot has too few rows for them.
+        Passes over the data. Two passes give a smaller error. If there are more than 203 columns,
+        the pilot has too few rows for a model, and rows are scored as in one pass.
     lam : float, default=1.0
         :math:`\lambda`, equal to the C of scikit-learn, for the pilot and for audits.
 
@@ -291,7 +143,8 @@ class Logistic(Sensitivity[Any]):
     name: ClassVar[str] = "logistic"
     citation: ClassVar[str] = "munteanu2018coresets, section 4"
     total_scores_exact: ClassVar[bool] = False
-    needs_labels: ClassVar[bool] = True
+    labels: ClassVar[Literal["classes"]] = "classes"
+    max_columns: ClassVar[int] = 2**12  # a factor of a d x d matrix takes seconds for every block
 
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
@@ -303,66 +156,24 @@ class Logistic(Sensitivity[Any]):
         as_float("lam", self.lam, maximum=math.inf)
 
     @property
-    def randomised(self) -> bool:  # type: ignore[override] # a fact of the parameters here
-        """Whether there is a pilot."""
-        return self.reads > 1
-
-    @property
     def objective(self) -> LinearCost:
         """The cost of logistic regression, with C = 1."""
         return LinearCost("logistic", float(self.lam), self.intercept)
-
-    @property
-    def design(self) -> LogisticDesign | PilotDesign:
-        """Strata by class, an order within them, and calibrated weights."""
-        if self.reads == 1:
-            return LogisticDesign(self.variant)
-        return PilotDesign(self.variant, float(self.lam), self.intercept)
 
     @property
     def n_folds(self) -> int:
         """The number of passes."""
         return self.reads
 
-    def suited_to(self, n_rows: int | None, n_features: int) -> Self:
-        """Use one pass if the pilot would have too few rows for a model."""
-        needed = ROWS_PER_COLUMN * (n_features + 1)
-        if n_rows is not None:
-            needed = min(needed, n_rows)
-        return self if self.reads == 1 or needed <= _PILOT_ROWS else replace(self, reads=1)
-
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why a matrix of d x d numbers, and its factor, would take too much."""
-        del n_rows
-        if n_features <= _MAX_COLUMNS:
-            return None
-        return (
-            f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB, and its "
-            f"factor, for every block, {n_features**3:.1g} products; pass {_MAX_COLUMNS:,} "
-            f"columns at most, for example those of sklearn.decomposition.TruncatedSVD."
-        )
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row without a label."""
-        return find_bad_target(block)
-
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
         """Second moments of the block, means by class and a sample. Then sums by the pilot."""
         if previous is None:
             return self._moments(block, rng)
-        return self.proposal(block, previous, rng)[0]
-
-    def proposal(
-        self, block: Block, previous: Any, rng: np.random.Generator
-    ) -> tuple[Any, FloatArray]:
-        """Sum terms over the rows, and score them by the same terms, or as in one pass."""
-        if previous is None:
-            return super().proposal(block, previous, rng)
         terms = logistic_terms(block, previous, intercept=self.intercept)
         scores = logistic_scores(block, previous, terms)
         sums = logistic_sums(block, previous, terms, scores.sum(axis=1))
         scores *= _factors(previous)[:, np.newaxis]
-        return sums, scores.sum(axis=0)
+        return Scored(sums, scores.sum(axis=0), self.total_scores(previous, previous))
 
     def _moments(self, block: Block, rng: np.random.Generator) -> LabelledScatter:
         summary = labelled_scatter(block)
@@ -394,39 +205,108 @@ class Logistic(Sensitivity[Any]):
         moments = replace(summary, strata={})
         return rough_model(sample, moments, float(self.lam), intercept=self.intercept)
 
-    def validate_summary(self, summary: Any, *, finalized: bool) -> None:
-        """Raise an error if y holds one class only, or names of rows instead of classes."""
-        if self.reads > 1 and isinstance(summary, LogisticPilot):
-            check_classes(summary.classes, summary.n_rows)
-        elif finalized or self.reads > 1:
-            labels = np.array(list(summary.classes))
-            check_classes(labels, sum(part.count for part in summary.classes.values()))
-
     def scores(self, block: Block, summary: Any) -> FloatArray:
-        """Return u s(x), or the parts of the score of two passes."""
+        """Return u s(x), or the score of two passes."""
         if isinstance(summary, LogisticPilot):
             terms = logistic_terms(block, summary, intercept=self.intercept)
             parts = logistic_scores(block, summary, terms)
-            return np.asarray(parts * _factors(summary)[:, np.newaxis])
+            mixed: FloatArray = (parts * _factors(summary)[:, np.newaxis]).sum(axis=0)
+            return mixed
         if summary.weight == 0.0:
-            return np.zeros((1, len(block)))
-        return one_read_scores(block, summary, intercept=self.intercept)[np.newaxis]
+            return np.zeros(len(block))
+        return one_read_scores(block, summary, intercept=self.intercept)
 
-    def total_scores(self, local: Any, summary: Any) -> FloatArray:
+    def total_scores(self, local: Any, summary: Any) -> float:
         """Estimate the sum of `scores` over a block by its total leverage, or add up.
 
         An upper bound for rows of one weight, whose leverages are at most one over it.
         """
         if isinstance(summary, LogisticPilot):
-            return np.asarray(local.totals * _factors(summary))
+            return float((local.totals * _factors(summary)).sum())
         if local.weight == 0.0:
-            return np.zeros(1)
+            return 0.0
         leverage = max(total_leverage(local, summary, intercept=self.intercept), 0.0)
         n_rows = sum(part.count for part in summary.classes.values())
         long = long_factor(summary.weight, len(summary.mean))
         by_length = max(0.0, long - math.sqrt(summary.weight / n_rows)) * leverage
         share = local.weight / summary.weight
-        return np.array([math.sqrt(local.weight * leverage) + by_length + share])
+        return float(math.sqrt(local.weight * leverage) + by_length + share)
+
+    def draw(
+        self, candidates: Candidates, summary: Any, size: int, rng: np.random.Generator
+    ) -> Drawn:
+        """Draw within the classes, calibrate, and keep the best of several draws."""
+        rows, pilot = candidates.rows, None
+        moments = summary
+        if isinstance(summary, LogisticPilot):
+            moments, pilot = summary.moments, summary if summary.sound else None
+        scores = self.scores(rows, summary)
+        if pilot is not None and np.count_nonzero(scores) > size:
+            masses = [part.weight for part in moments.classes.values()]
+            if size < _FEW.number(masses, len(moments.mean)):
+                scores = one_read_scores(rows, moments, intercept=self.intercept)
+        draws = systematic_draws(candidates, scores, size, codes=candidates.codes, order=strata)
+        if self.variant == "systematic":
+            return draws(rng)
+        if pilot is None:
+            drawn = draws(rng)
+            calibrated = self._to_means(rows.take(drawn.chosen), drawn.weights, moments)
+            return drawn._replace(weights=calibrated.weights, facts=calibrated.describe())
+
+        def loss(drawn: Drawn) -> float:
+            kept = rows.take(drawn.chosen)
+            model = fitted_on(kept, drawn.weights, pilot, self.lam, intercept=self.intercept)
+            losses = logistic_terms(rows, model).losses.sum(axis=1)
+            penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
+            return penalty + float(candidates.weights @ losses)
+
+        n_draws = 1 if draws.is_certain else _n_draws(size, pilot)
+        return best_of(
+            [_to_pilot(draws(rng), rows, pilot, number) for number in range(n_draws)], loss
+        )
+
+    def _to_means(self, rows: Block, weights: FloatArray, summary: LabelledScatter) -> Calibrated:
+        """Scale weights to the class totals, and calibrate them to the class means."""
+        labels = np.array(sorted(summary.classes))
+        codes = class_codes(rows, labels)
+        of_class = [summary.classes[label] for label in labels.tolist()]
+        totals = np.array([moments.weight for moments in of_class])
+
+        def means() -> Target:
+            gaps = dense_rows(rows.points) - summary.mean
+            sums = [moments.weight * (moments.mean - summary.mean) for moments in of_class]
+            return join_targets(class_sums(gaps, codes, sums))
+
+        enough = len(rows) >= _ROWS_PER_MEAN * len(labels) * (len(summary.mean) + 1)
+        ladder = [("class means",)] if enough else []
+        return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
+
+
+def _to_pilot(drawn: Drawn, candidates: Block, pilot: LogisticPilot, number: int) -> Drawn:
+    """Scale weights to the class totals, and calibrate them to losses, gradients and means."""
+    rows = candidates.take(drawn.chosen)
+    terms = logistic_terms(rows, pilot)
+    points = centred_rows(rows, pilot)
+
+    def pulls() -> Target:
+        assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
+        _, losses, slopes, _ = pilot.sums
+        return pull_target(points, terms.losses, terms.pulls, losses, slopes)
+
+    class_weights, sums = pilot.class_sums()
+    modes = modes_for(len(rows), pilot)
+    mode = modes[number % len(modes) if len(modes) > 2 else 0]
+    found = rake_to_pilot(
+        drawn.weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
+    )
+    return drawn._replace(weights=found.weights, facts=found.describe())
+
+
+def _n_draws(size: int, pilot: LogisticPilot) -> int:
+    """Several if rows are few, because the calibration may then fail for some draws."""
+    if _work(size, *pilot.coef.shape) > _TRIAL_WORK:
+        return 1
+    return int(max(1, min(_MAX_DRAWS, _TRIED_ROWS // size)))
 
 
 def _work(size: int, p: int, d: int) -> int:

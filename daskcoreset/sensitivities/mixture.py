@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import one_thread, tiles as slices_of
-from daskcoreset.core.raking import Calibrated
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives import MixtureCost
-from daskcoreset.sensitivities.base import SamplingDesign
+from daskcoreset.sensitivities.draw import Candidates, Drawn, systematic_draw
 from daskcoreset.sensitivities.kmeans import RoughKMeans
 from daskcoreset.sensitivities.mixture_pilot import (
     FEW_CANDIDATES,
@@ -23,7 +21,6 @@ from daskcoreset.sensitivities.mixture_pilot import (
     derivatives,
     leverages,
     pilot_of,
-    plan_pilot,
 )
 from daskcoreset.solvers.kmeans import Clusters
 
@@ -53,111 +50,48 @@ def _ridge_moves(own: FloatArray, room: FloatArray, short: FloatArray, ridge: fl
         return np.full(len(own), np.nan)
 
 
-@dataclass(frozen=True)
-class MixtureDesign(SamplingDesign[Clusters]):
-    """The draw of `Mixture`: half by the bounds, half by leverages in a pilot mixture."""
+@one_thread()
+def _mixed(candidates: Candidates, scores: FloatArray, pilot: StandardisedPilot) -> FloatArray:
+    """Mix the bounds with the roots of the leverages, each half of the draw."""
+    rows, first = candidates.rows, candidates.first
+    pulls = np.empty(len(rows))
+    for part in slices_of(len(rows), max(pilot.mixture.means.shape)):
+        pulls[part] = leverages(pilot.mixture, pilot.standardised(rows, part))
+    by_pull = rows.weights * np.sqrt(pulls)
+    mixed: FloatArray = scores / (scores / first).sum() + by_pull / (by_pull / first).sum()
+    return mixed if np.isfinite(mixed).all() else scores
 
-    # What the last pilot was fitted to, and it: scores and weights of one draw ask for the same.
-    _last: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def pilot(self, rows: Block, first: FloatArray, summary: Clusters) -> StandardisedPilot | None:
-        """Return `pilot_of` these candidates. It is fitted once for the same objects.
+@one_thread()
+def _adjusted(
+    candidates: Candidates, drawn: Drawn, pilot: StandardisedPilot, n_derivatives: int
+) -> FloatArray:
+    r"""Bring the derivatives of the likelihood at the pilot closer to those of all candidates.
 
-        Each draw makes its own design, so the pilot and the rows are freed with it.
-        """
-        asked = (rows, first, summary)
-        if not (self._last and all(a is b for a, b in zip(asked, self._last, strict=False))):
-            self._last[:] = *asked, pilot_of(rows, first, summary)
-        found: StandardisedPilot | None = self._last[-1]
-        return found
-
-    @one_thread()
-    def final_scores(
-        self,
-        rows: Block,
-        first: FloatArray,
-        scores: FloatArray,
-        summary: Clusters,
-        size: int,
-    ) -> FloatArray:
-        """Mix the bounds with the roots of the leverages, each half of the draw.
-
-        If rows are too few for a mixture, or none can be fitted, the bounds are used alone.
-        """
-        del size
-        pilot = self.pilot(rows, first, summary)
-        if pilot is None:
-            return scores
-        pulls = np.empty(len(rows))
-        for part in slices_of(len(rows), max(summary.centers.shape)):
-            pulls[part] = leverages(pilot.mixture, pilot.standardised(rows, part))
-        by_pull = rows.weights * np.sqrt(pulls)
-        mixed: FloatArray = scores / (scores / first).sum() + by_pull / (by_pull / first).sum()
-        return mixed if np.isfinite(mixed).all() else scores
-
-    @one_thread()
-    def adjust(  # noqa: PLR0917 - all of them are always given
-        self,
-        rows: Block,
-        first: FloatArray,
-        second: FloatArray,
-        chosen: IndexArray,
-        weights: FloatArray,
-        summary: Clusters,
-    ) -> FloatArray:
-        r"""Bring the derivatives of the likelihood at the pilot closer to those of all candidates.
-
-        It does so if rows are few for the parameters of the pilot and candidates are many. With
-        :math:`v` the weights, :math:`D = v (1 - \pi_2)`, :math:`S` the derivatives of the rows and
-        :math:`t` their sum over all candidates, weights become :math:`v + D g` with the g of the
-        least :math:`\sum D g^2 + |S^T (v + D g) - t|^2 / \lambda`, cut to [-1/2, 1] (Bardsley and
-        Chambers, 1984).
-        """
-        k, d = summary.centers.shape
-        size, free = len(chosen), second[chosen] < 1.0
-        plan = plan_pilot(len(rows), k, d)
-        if len(rows) < FEW_CANDIDATES or not free.any() or plan is None:
-            return weights
-        n_derivatives = count_derivatives(plan[0], k, d)  # of fewer components none are more
-        if size > _ROWS_PER_DERIVATIVE * n_derivatives or size * n_derivatives > PILOT_NUMBERS:
-            return weights
-        pilot = self.pilot(rows, first, summary)
-        if pilot is None:
-            return weights
-        n_derivatives = count_derivatives(plan[0], *pilot.mixture.means.shape)
-        unbiased = np.where(second < 1.0, rows.weights / first, 0.0)
-        open_rows = np.flatnonzero(unbiased > 0.0)
-        total = np.zeros(n_derivatives)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part in slices_of(len(open_rows), n_derivatives):
-                some = open_rows[part]
-                total += unbiased[some] @ derivatives(pilot.mixture, pilot.standardised(rows, some))
-            own = derivatives(pilot.mixture, pilot.standardised(rows, chosen[free]))
-            room = weights[free] * (1.0 - second[chosen[free]])
-            short = total - weights[free] @ own
-            ridge = _RIDGE * n_derivatives / size * float((rows.weights / first).sum())
-            moves = _ridge_moves(own, room, short, ridge)
-        if not np.isfinite(moves).all():
-            return weights
-        adjusted = weights.copy()
-        adjusted[free] += room * np.clip(moves, -0.5, 1.0)
-        return adjusted
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: Clusters, draw_index: int = 0
-    ) -> Calibrated:
-        """Scale weights to the total weight of the data.
-
-        The total decides the costs of rows that are alike. Rows that were drawn for certain keep
-        their input weights.
-        """
-        del draw_index
-        drawn = weights != rows.weights
-        left = summary.weight - weights[~drawn].sum()
-        if left <= 0.0 or not drawn.any():
-            return Calibrated(weights)
-        scale = left / weights[drawn].sum()
-        return Calibrated(np.where(drawn, weights * scale, weights))
+    With :math:`v` the weights, :math:`D = v (1 - \pi_2)`, :math:`S` the derivatives of the rows and
+    :math:`t` their sum over all candidates, weights become :math:`v + D g` with the g of the
+    least :math:`\sum D g^2 + |S^T (v + D g) - t|^2 / \lambda`, cut to [-1/2, 1] (Bardsley and
+    Chambers, 1984).
+    """
+    rows, (chosen, weights, second, _) = candidates.rows, drawn
+    free = second[chosen] < 1.0
+    unbiased = np.where(second < 1.0, candidates.weights, 0.0)
+    open_rows = np.flatnonzero(unbiased > 0.0)
+    total = np.zeros(n_derivatives)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in slices_of(len(open_rows), n_derivatives):
+            some = open_rows[part]
+            total += unbiased[some] @ derivatives(pilot.mixture, pilot.standardised(rows, some))
+        own = derivatives(pilot.mixture, pilot.standardised(rows, chosen[free]))
+        room = weights[free] * (1.0 - second[chosen[free]])
+        short = total - weights[free] @ own
+        ridge = _RIDGE * n_derivatives / len(chosen) * float(candidates.weights.sum())
+        moves = _ridge_moves(own, room, short, ridge)
+    if not np.isfinite(moves).all():
+        return weights
+    adjusted = weights.copy()
+    adjusted[free] += room * np.clip(moves, -0.5, 1.0)
+    return adjusted
 
 
 @dataclass(frozen=True)
@@ -225,11 +159,38 @@ class Mixture(RoughKMeans):
         return MixtureCost(self.n_components)
 
     @property
-    def design(self) -> MixtureDesign:
-        """The design of the draw."""
-        return MixtureDesign()
-
-    @property
     def centers(self) -> int:
         """Centers of the rough solution."""
         return self.n_components
+
+    def draw(
+        self, candidates: Candidates, summary: Clusters, size: int, rng: np.random.Generator
+    ) -> Drawn:
+        """Draw half by the bounds and half by leverages in a pilot mixture.
+
+        If candidates are too few for a mixture, or none can be fitted, the bounds are used alone.
+        Weights are adjusted if rows are few for the parameters of the pilot and candidates are
+        many. Then those of rows that are not certain are scaled to the total weight of the data,
+        which decides the costs of rows that are alike.
+        """
+        rows, scores, pilot = candidates.rows, self.scores(candidates.rows, summary), None
+        if np.count_nonzero(scores) > size:
+            pilot = pilot_of(rows, candidates.first, summary)
+        if pilot is not None:
+            scores = _mixed(candidates, scores, pilot)
+        drawn = systematic_draw(candidates, scores, size, rng)
+        chosen, weights, second, _ = drawn
+        if pilot is not None and len(rows) >= FEW_CANDIDATES and (second[chosen] < 1.0).any():
+            n_derivatives = count_derivatives(
+                pilot.mixture.covariance_type, *pilot.mixture.means.shape
+            )
+            few = len(chosen) <= _ROWS_PER_DERIVATIVE * n_derivatives
+            if few and len(chosen) * n_derivatives <= PILOT_NUMBERS:
+                weights = _adjusted(candidates, drawn, pilot, n_derivatives)
+        own = rows.weights[chosen]
+        sampled = weights != own
+        left = summary.weight - weights[~sampled].sum()
+        if left > 0.0 and sampled.any():
+            scale = left / weights[sampled].sum()
+            weights = np.where(sampled, weights * scale, weights)
+        return drawn._replace(weights=weights)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from daskcoreset.core.block import Block, find_bad_target
-from daskcoreset.core.invalid import InvalidRow, find_unusable_row
-from daskcoreset.core.labels import check_classes
+from daskcoreset.core.block import Block
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag, is_choice
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
-from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.svm_calibration import SVMDesign, Variant
+from daskcoreset.sensitivities.base import Scored, Sensitivity
+from daskcoreset.sensitivities.draw import Candidates, Drawn
+from daskcoreset.sensitivities.svm_calibration import SVMDraws, Variant
 from daskcoreset.sensitivities.svm_pilot import (
     PilotSolution,
     PilotSums,
@@ -57,9 +56,6 @@ _PILOT_ROWS = 4096
 
 # Total weight, times lambda where that is below one, whose square is a number yet.
 _MIN_WEIGHT = 1e-150
-
-# Columns at most.
-_MAX_COLUMNS = 2**14
 
 # Entries of the pilot at most.
 _PILOT_NUMBERS = 2**19
@@ -138,9 +134,9 @@ class SVM(Sensitivity[Any]):
 
     name: ClassVar[str] = "svm"
     citation: ClassVar[str] = "tukan2020coresets, Algorithm 1"
-    randomised: ClassVar[bool] = True
     total_scores_exact: ClassVar[bool] = False
-    needs_labels: ClassVar[bool] = True
+    labels: ClassVar[Literal["classes"]] = "classes"
+    max_columns: ClassVar[int] = 2**14  # the zeros of sparse rows are gone through as well
 
     def __post_init__(self) -> None:
         as_float("lam", self.lam, "the C of your solver", maximum=math.inf)
@@ -160,53 +156,23 @@ class SVM(Sensitivity[Any]):
         """The cost of the SVM with this lambda."""
         return LinearCost("hinge", float(self.lam), self.intercept)
 
-    # The pilot's optimum is at most the data's on average, so the bound of its dual solution stands
-    # for the paper's F(w) less xi; if the pilot holds all rows it is a bound for certain.
-    @property
-    def design(self) -> SVMDesign:
-        """Strata by class, an order by margin, calibration, and several draws of few rows."""
-        return SVMDesign(float(self.lam), self.variant, self.intercept)
-
     @property
     def n_folds(self) -> int:
         """One for the pilot and one for the sums."""
         return 2
 
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why sparse rows, which become dense a few at a time, would take too much."""
-        del n_rows
-        if n_features <= _MAX_COLUMNS:
-            return None
-        return (
-            f"the zeros of sparse rows are gone through as well, {n_features**2 / 2**27:.3g} GiB "
-            f"for every d rows; pass {_MAX_COLUMNS:,} columns at most, for example those of "
-            f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
-        )
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row without a label, or without a length, whatever its weight."""
-        invalid = find_bad_target(block)
-        if invalid is None and not block.weights.all():
-            invalid = find_unusable_row(block.points, np.ones(len(block)))
-            if invalid is not None and block.rows is not None:
-                invalid = replace(invalid, row=int(block.rows[invalid.row or 0]))
-        return invalid
-
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
-        """Sample the classes. In the second fold, sum terms over the rows."""
+        """Sample the classes. In the second fold, sum terms over the rows, and score them."""
         if previous is None:
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
-        return self.proposal(block, previous, rng)[0]
-
-    def proposal(
-        self, block: Block, previous: PilotSolution, rng: np.random.Generator
-    ) -> tuple[PilotSums, FloatArray]:
-        """Sum terms over the rows, and score them by the same terms."""
-        del rng
+        # Rows without weight may hold anything.
+        counted, scores = np.flatnonzero(block.weights > 0.0), np.zeros(len(block))
+        block = block if len(counted) == len(block) else block.take(counted)
         by_pilot = row_terms(block, previous)
         terms = self._terms(block, previous, by_pilot)
         sums = sums_over(block, previous, by_pilot, totals_of(terms))
-        return sums, self._mixed(terms, previous).sum(axis=0)
+        scores[counted] = self._mixed(terms, previous)
+        return Scored(sums, scores, self.total_scores(previous, previous))
 
     def _pilot_size(self, d: int) -> int:
         """Maximal rows of a class. With more than two classes there are more in all."""
@@ -243,13 +209,6 @@ class SVM(Sensitivity[Any]):
         terms = self._terms(block, rough, row_terms(block, rough))
         return replace(rough, totals=totals_of(terms))
 
-    def validate_summary(self, summary: Any, *, finalized: bool) -> None:
-        """Raise an error if y holds one class only, or names of rows instead of classes."""
-        if finalized:
-            check_classes(summary.classes, summary.n_rows)
-        else:
-            check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
-
     def _terms(self, block: Block, rough: PilotSolution, by_pilot: RowTerms) -> FloatArray:
         r"""Bound of Lemma 2, and activity, of every row, u included. Shape (2, n).
 
@@ -266,21 +225,38 @@ class SVM(Sensitivity[Any]):
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2, or half of it and half of the activity."""
-        return self._mixed(self._terms(block, summary, row_terms(block, summary)), summary)
+        counted, scores = np.flatnonzero(block.weights > 0.0), np.zeros(len(block))
+        block = block if len(counted) == len(block) else block.take(counted)
+        terms = self._terms(block, summary, row_terms(block, summary))
+        scores[counted] = self._mixed(terms, summary)
+        return scores
 
     def _mixed(self, terms: FloatArray, summary: PilotSolution) -> FloatArray:
         """Return the bound alone, or half of it and half the activity. `terms` is written to."""
-        if not self.design.mixes_activity:
-            return terms[:1]
+        if not self._draws.mixes_activity:
+            bounds: FloatArray = terms[0]
+            return bounds
         terms /= 2.0 * summary.totals[:2, np.newaxis]
-        return terms
+        mixed: FloatArray = terms.sum(axis=0)
+        return mixed
 
-    def total_scores(self, local: Any, summary: Any) -> FloatArray:
-        """Return the sums of `scores`, as the pilot estimates them."""
+    def total_scores(self, local: Any, summary: Any) -> float:
+        """Return the sum of `scores`, as the pilot estimates it."""
         totals: FloatArray = local.totals[:2]
-        if not self.design.mixes_activity:
-            return totals[:1]
-        return np.asarray(totals / (2.0 * summary.totals[:2]))
+        if not self._draws.mixes_activity:
+            return float(totals[0])
+        return float((totals / (2.0 * summary.totals[:2])).sum())
+
+    @property
+    def _draws(self) -> SVMDraws:
+        return SVMDraws(float(self.lam), self.variant, self.intercept)
+
+    def draw(
+        self, candidates: Candidates, summary: Any, size: int, rng: np.random.Generator
+    ) -> Drawn:
+        """Draw by margin within the classes, calibrate, and keep the best of several draws."""
+        scores = self.scores(candidates.rows, summary)
+        return self._draws.draw(candidates, scores, summary, size, rng)
 
     def provenance(self, summary: Any) -> dict[str, Any]:
         """Return t, the cost of the rough solution, and the number of cells."""

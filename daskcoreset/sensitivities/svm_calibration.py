@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.block import Block, class_codes
 from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.sensitivities.base import SamplingDesign
-from daskcoreset.sensitivities.estimated_error import Fitted
+from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.sensitivities.draw import (
+    Candidates,
+    Drawn,
+    SystematicDraws,
+    best_of,
+    systematic_draws,
+)
+from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error
 from daskcoreset.sensitivities.svm_pilot import (
     WIDTH,
     PilotSolution,
@@ -96,7 +102,7 @@ def modes_for(size: int, rough: Any) -> tuple[Mode, ...]:
     """Return modes of calibration, the likeliest to succeed first.
 
     Sums that are met by rows too few for them are met by absurd weights; what is too few is
-    found by trial, see `SVMDesign.n_draws`.
+    found by trial, see `SVMDraws`.
     """
     both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
     d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
@@ -258,7 +264,7 @@ _TRIAL_WORK = 6e7
 
 
 @dataclass(frozen=True)
-class SVMDesign(SamplingDesign[Any]):
+class SVMDraws:
     """The draws of `SVM`: every class is a stratum, ordered by margin, with calibrated weights.
 
     Attributes
@@ -271,26 +277,54 @@ class SVMDesign(SamplingDesign[Any]):
     variant: Variant
     intercept: bool
 
-    scores_from_pilot: ClassVar[bool] = True
-
     @property
     def mixes_activity(self) -> bool:
         """Whether rows are scored by half their bound and half their activity."""
         return self.variant in ("auto", "pilot_mix")
 
-    def pilot_total(self, summary: Any) -> float:
-        """Sum of all scores, as the pilot estimates it."""
-        return 1.0 if self.mixes_activity else float(summary.totals[0])
+    def draw(
+        self,
+        candidates: Candidates,
+        scores: FloatArray,
+        summary: Any,
+        size: int,
+        rng: np.random.Generator,
+    ) -> Drawn:
+        """Draw rows of candidates with these scores, as `daskcoreset.Sensitivity.draw`."""
+        rows = candidates.rows
+        if np.count_nonzero(scores) > size and self._are_few(size, summary):
+            by_pilot = row_terms(rows, summary)
+            bound = lemma_2(
+                by_pilot.squares, by_pilot.cells, summary.weights, summary.opt, self.lam
+            )
+            scores = np.asarray(rows.weights * bound)
+        codes = class_codes(rows, summary.classes)
+        order = partial(self._order, summary)
+        draws = systematic_draws(candidates, scores, size, codes=codes, order=order)
+        drawn = best_of(
+            [
+                self._calibrated(draws(rng), rows, summary, number)
+                for number in range(self._n_draws(draws, size, summary))
+            ],
+            partial(self._loss, candidates, summary),
+        )
+        if not candidates.final or draws.is_certain:
+            return drawn
+        fitted = self._fitted(drawn, rows, summary, tol=_FINAL_TOL)
+        error = estimated_error(
+            fitted, drawn.chosen, drawn.weights, rows.weights, candidates.first, drawn.second
+        )
+        return drawn._replace(facts={**drawn.facts, "estimated_error": error})
 
-    def classes(self, summary: Any) -> AnyArray:
-        """Return the labels of rows of positive weight."""
-        labels: AnyArray = summary.classes
-        return labels
+    def _are_few(self, size: int, summary: Any) -> bool:
+        """Whether the rows drawn are so few that a plane separates them."""
+        masses = np.bincount(summary.owners, weights=summary.weights)
+        return self.variant == "auto" and size < _FEW.number(masses, len(summary.origin))
 
-    def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
+    def _order(self, summary: Any, candidates: Candidates, second: FloatArray) -> IndexArray:
         """Order by label and margin. By label, cell and distance without activities."""
-        del inclusion
-        by_pilot = row_terms(rows, summary)
+        del second
+        by_pilot = row_terms(candidates.rows, summary)
         if not self.mixes_activity:
             # Cells stand in the order of classes.
             return np.lexsort((by_pilot.squares, by_pilot.cells))
@@ -299,23 +333,11 @@ class SVMDesign(SamplingDesign[Any]):
         )
         return np.lexsort((by_pilot.margins[np.arange(len(problems)), problems], by_pilot.codes))
 
-    def final_scores(
-        self, rows: Block, first: FloatArray, scores: FloatArray, summary: Any, size: int
-    ) -> FloatArray:
-        """Score by the bound alone where the rows drawn are so few that a plane separates them."""
-        del first
-        masses = np.bincount(summary.owners, weights=summary.weights)
-        if self.variant != "auto" or size >= _FEW.number(masses, len(summary.origin)):
-            return scores
-        by_pilot = row_terms(rows, summary)
-        bound = lemma_2(by_pilot.squares, by_pilot.cells, summary.weights, summary.opt, self.lam)
-        return np.asarray(rows.weights * bound)
-
-    def n_draws(self, size: int, summary: Any) -> int:
+    def _n_draws(self, draws: SystematicDraws, size: int, summary: Any) -> int:
         """Several where rows are few and chance decides, one where it does not matter."""
         problems, d = summary.coef.shape
         work = size * (d + 1) ** 2 * problems
-        if self.variant != "auto" or work > _TRIAL_WORK:
+        if self.variant != "auto" or work > _TRIAL_WORK or draws.is_certain:
             return 1
         n = summary.n_rows
         # Of few rows, such as those of a leaf of a stream, there are many sets.
@@ -324,20 +346,29 @@ class SVMDesign(SamplingDesign[Any]):
         affordable = min(_TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))
         return int(max(1, min(several, affordable)))
 
-    def fitted(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        summary: Any,
-        *,
-        roughly: bool = False,
-    ) -> Fitted:
+    def _calibrated(self, drawn: Drawn, rows: Block, summary: Any, number: int) -> Drawn:
+        """Scale weights to the totals of the classes, and calibrate them to other sums over all."""
+        if self.variant in ("systematic", "paper"):
+            return drawn
+        kept = rows.take(drawn.chosen)
+        means, gradient = True, False
+        if self.variant != "calibrated":
+            modes = modes_for(len(kept), summary)
+            means, gradient = modes[number % len(modes)]
+        found = calibrate(kept, drawn.weights, summary, means=means, gradient=gradient)
+        return drawn._replace(weights=found.weights, facts=found.describe())
+
+    def _loss(self, candidates: Candidates, summary: Any, drawn: Drawn) -> float:
+        """Cost, over all candidates, of the classifiers fitted on a draw."""
+        fitted = self._fitted(drawn, candidates.rows, summary, tol=_TRIAL_TOL)
+        return fitted.constant + float(candidates.weights @ fitted.losses)
+
+    def _fitted(self, drawn: Drawn, candidates: Block, summary: Any, *, tol: float) -> Fitted:
         """Fit classifiers on the rows drawn, and sum up the losses of candidates by all of them."""
         classes, lam = summary.classes, self.lam
+        rows, weights, roughly = candidates.take(drawn.chosen), drawn.weights, tol == _TRIAL_TOL
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
         targets = signs_of(class_codes(rows, classes), len(classes))
-        tol = _TRIAL_TOL if roughly else _FINAL_TOL
         fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)
         fits = []
         for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
@@ -359,15 +390,3 @@ class SVMDesign(SamplingDesign[Any]):
         if not self.intercept:
             return total * float(targets.shape[1])
         return float(2.0 * np.minimum(positive, total - positive).sum())
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: Any, draw_index: int = 0
-    ) -> Calibrated:
-        """Scale weights to the totals of the classes, and calibrate them to other sums over all."""
-        if self.variant in ("systematic", "paper"):
-            return Calibrated(weights)
-        if self.variant == "calibrated":
-            return calibrate(rows, weights, summary, means=True, gradient=False)
-        modes = modes_for(len(rows), summary)
-        means, gradient = modes[draw_index % len(modes)]
-        return calibrate(rows, weights, summary, means=means, gradient=gradient)

@@ -54,9 +54,9 @@ class Uniform(Sensitivity[float]):
     def scores(self, block: Block, summary: float) -> FloatArray:
         """Return u / U."""
         if summary == 0.0:
-            return np.zeros((1, len(block)))
-        return (block.weights / summary)[np.newaxis]
+            return np.zeros(len(block))
+        return np.asarray(block.weights / summary)
 
-    def total_scores(self, local: float, summary: float) -> FloatArray:
+    def total_scores(self, local: float, summary: float) -> float:
         """Return the weight of the block over U."""
-        return np.array([local / summary])
+        return local / summary

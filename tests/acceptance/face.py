@@ -205,16 +205,13 @@ def margins(model: Any) -> tuple[float, float]:
 
 def scores(method: Any, *blocks: Any, seed: int = 0) -> list[Any]:
     """Score the rows of blocks by what a construction knows of all of them."""
-    return [
-        method.scores(each, known).sum(axis=0) for known, each, _ in _known(method, blocks, seed)
-    ]
+    return [method.scores(each, known) for known, each, _ in _known(method, blocks, seed)]
 
 
 def total_scores(method: Any, *blocks: Any, seed: int = 0) -> list[float]:
     """Sum up the scores of each block, from its summary alone."""
     return [
-        float(method.total_scores(own, known).sum())
-        for known, _, own in _known(method, blocks, seed)
+        float(method.total_scores(own, known)) for known, _, own in _known(method, blocks, seed)
     ]
 
 
@@ -222,7 +219,8 @@ def _known(method: Any, blocks: Any, seed: int) -> Any:
     known: Any = None
     for _ in range(method.n_folds):
         rng = np.random.default_rng(seed)
-        own = [method.block_summary(each, known, rng) for each in blocks]
+        found = [method.block_summary(each, known, rng) for each in blocks]
+        own = [getattr(each, "summary", each) for each in found]
         known = method.finalize(reduce(method.merge, own), rng)
     return [(known, each, local) for each, local in zip(blocks, own, strict=True)]
 

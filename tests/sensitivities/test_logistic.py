@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from daskcoreset import Logistic, build, plan
+from daskcoreset import Logistic, build
 from tests.pairs import few
 
 RNG = np.random.default_rng(0)
@@ -92,18 +92,3 @@ def test_two_reads__with_a_rare_class_take_more_rows_for_separable() -> None:
     enough = np.mean(_excess(126, Logistic(), rows, y, range(6)))
     assert two < one  # which is as good as uniform rows here, of which some hold one class only
     assert enough < 0.9 * two
-
-
-def test_two_reads__are_one_where_no_pilot_could_be_large_enough() -> None:
-    rows = RNG.normal(size=(3000, 220))
-    y = rows[:, 0] > 0
-    options: dict[str, Any] = {"size": 200, "random_state": 0, "chunks": 1000}
-    assert plan(rows, y, method="logistic", **options).reads == 1
-    coreset = build(rows, y, method="logistic", **options)
-    same = build(rows, y, method=Logistic(reads=1), **options)
-    assert coreset.equals(same)
-    assert coreset.provenance["parameters"]["reads"] == 1
-    # Of so few columns, and of so few rows that all of them are in the pilot, there are two.
-    for part in (rows[:, :200], rows[:1500]):
-        planned = plan(part, y[: len(part)], method="logistic", **options)
-        assert planned.reads == 2

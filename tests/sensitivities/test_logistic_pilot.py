@@ -61,7 +61,7 @@ def test_terms__of_dense_and_of_sparse_rows(rows: Rows, intercept: bool) -> None
     )
     for rows_of_form in (points, sparse):
         block = Block(rows_of_form, u, y)
-        sums, scores = method.proposal(block, pilot, np.random.default_rng(0))
+        sums, scores, _ = method.block_summary(block, pilot, np.random.default_rng(0))
         found.append([*values_of(labelled_scatter(block)), *values_of(sums), scores])
     # The gradient at its least is a sum whose terms are far larger.
     largest = np.where(u[:, np.newaxis] > 0.0, points, 0.0).astype(np.float64)

@@ -52,13 +52,11 @@ class TwoFolds(Sensitivity[Moments]):
 
     def scores(self, block: Block, summary: Moments) -> FloatArray:
         scores = Lightweight().scores(block, summary)
-        scores[0] += self.share * block.weights / summary.weight
-        return scores
+        return scores + self.share * block.weights / summary.weight
 
-    def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
-        masses = Lightweight().total_scores(local, summary)
-        masses[0] += self.share * local.weight / summary.weight
-        return masses
+    def total_scores(self, local: Moments, summary: Moments) -> float:
+        total = Lightweight().total_scores(local, summary)
+        return total + self.share * local.weight / summary.weight
 
 
 def rows(points: Any, weights: Any = None, dtype: Any = np.float64) -> Block:

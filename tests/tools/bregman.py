@@ -9,6 +9,7 @@ import numpy as np
 from daskcoreset.core.block import Block
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.base import summary_of
 from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis
 
 RNG = np.random.default_rng(0)
@@ -20,7 +21,8 @@ def settled(construction: Sensitivity[Any], *blocks: Block) -> tuple[list[Any], 
     summary, parts = None, []
     for fold in range(construction.n_folds):
         parts = [
-            construction.block_summary(one, summary, stream(0, Stage.SUMMARIES)) for one in blocks
+            summary_of(construction.block_summary(one, summary, stream(0, Stage.SUMMARIES)))
+            for one in blocks
         ]
         merged = parts[0]
         for part in parts[1:]:

@@ -10,6 +10,7 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import SVM
+from daskcoreset.sensitivities.base import summary_of
 from daskcoreset.sensitivities.svm_pilot import PilotSolution
 
 
@@ -25,7 +26,9 @@ def settled(construction: SVM, *blocks: Block, seed: int = 0) -> PilotSolution:
     summary: Any = None
     for fold in range(construction.n_folds):
         parts = [
-            construction.block_summary(block, summary, stream(seed, Stage.SUMMARIES, i, fold))
+            summary_of(
+                construction.block_summary(block, summary, stream(seed, Stage.SUMMARIES, i, fold))
+            )
             for i, block in enumerate(blocks)
         ]
         merged = parts[0]

@@ -9,9 +9,6 @@ The root, which alone knows the global summary, turns them into the final draw.
 - *Re-weighting.* Candidates enter with inclusion probability :math:`\pi_1`, known to the
   root. It draws `size` of them systematically with :math:`\pi_2 \propto s(x) / \pi_1`, s the
   global score. The weight :math:`u / (\pi_1 \pi_2)` is unbiased for every query.
-- *Rejection.* Candidates are independent draws from the block's own :math:`p_i`. Each is
-  kept with probability :math:`q / (c\, Q_i\, p_i)`; what is kept is distributed exactly as
-  q within the block.
 
 A block whose candidates are too few for its share of the scores is read again, alone. That
 is decided by the summaries, not by what was drawn, so nothing is biased by it.
@@ -25,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
-from daskcoreset.core.block import Block, ReadBlock, class_codes
+from daskcoreset.core.block import Block, ReadBlock
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import class_order
 from daskcoreset.core.messages import ignore_overflow, scores_error
@@ -38,37 +35,43 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.base import Scored, find_invalid_row, summary_of
+from daskcoreset.sensitivities.draw import CLASS_SHARE
 
 # Candidates of every class in every block at least, where there are so many rows of it.
 MIN_OF_CLASS = 5
 
-# An eighth of the rows is spread over the classes evenly; the other rows go by score. A class of
-# few rows, which may have most of the cost, is then not left to two or three of them.
-CLASS_SHARE = 8
-
 
 def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:
     """Return the block that was read, or its first row that the construction cannot take."""
-    return construction.find_invalid_row(rows.valid_block) or rows.valid_block
+    return find_invalid_row(construction, rows.valid_block) or rows.valid_block
 
 
 def _weights(rows: ReadBlock) -> dict[int, float]:
     return {rows.index: float(rows.valid_block.weights.sum())}
 
 
+def _classes(construction: Sensitivity[Any], block: Block) -> dict[Any, int]:
+    """Return the rows of positive weight of every class."""
+    if construction.labels != "classes":
+        return {}
+    labels, counts = block.coded[1].tolist(), block.class_totals[0].tolist()
+    return {label: count for label, count in zip(labels, counts, strict=True) if count}
+
+
 def summarise_block(
     construction: Sensitivity[Any], seed: int, fold: int, rows: ReadBlock, previous: Any
 ) -> BlockReport | InvalidRow:
     """Summarise one block in one of several folds. `previous` is the finalized summary before."""
-    block = _block_of(construction, rows)
-    if isinstance(block, InvalidRow):
-        return block
     with ignore_overflow():
+        block = _block_of(construction, rows)
+        if isinstance(block, InvalidRow):
+            return block
         rng = stream(seed, Stage.SUMMARIES, rows.index, fold)
         local = construction.block_summary(block, previous, rng)
         if fold == construction.n_folds - 1:
             return _last_report(construction, rows, local, previous)
-    return BlockReport(_weights(rows), local)
+    return BlockReport(_weights(rows), summary_of(local), classes=_classes(construction, block))
 
 
 def _last_report(
@@ -79,17 +82,22 @@ def _last_report(
     *candidates: Candidates,
 ) -> BlockReport:
     """Report of the last fold: with the summary, or the estimated sum of scores instead."""
-    if construction.design.scores_from_pilot:
-        total_scores = {rows.index: construction.total_scores(local, previous)}
-        return BlockReport(_weights(rows), local, {}, total_scores, candidates)
-    return BlockReport(_weights(rows), local, {rows.index: local}, {}, candidates)
+    summary = summary_of(local)
+    summaries: dict[int, Any] = {}
+    total_scores: dict[int, float] = {}
+    if isinstance(local, Scored) and local.total is not None:
+        total_scores[rows.index] = construction.total_scores(summary, previous)
+    else:
+        summaries[rows.index] = summary
+    classes = _classes(construction, rows.valid_block)
+    return BlockReport(_weights(rows), summary, summaries, total_scores, candidates, classes)
 
 
 def sum_scores(construction: Sensitivity[Any], rows: ReadBlock, summary: Any) -> BlockReport:
-    """Add up the scores of one block by component, where summaries only estimate the sums."""
+    """Add up the scores of one block, where summaries only estimate the sum."""
     with ignore_overflow():
         scores = construction.scores(rows.valid_block, summary)
-    return BlockReport(_weights(rows), total_scores={rows.index: scores.sum(axis=1)})
+    return BlockReport(_weights(rows), total_scores={rows.index: float(scores.sum())})
 
 
 @dataclass(frozen=True)
@@ -115,45 +123,36 @@ class ProposeCandidates:
     n_rows: int | None
     n_blocks: int
 
-    def __call__(self, rows: ReadBlock, broadcast: Any) -> BlockReport | InvalidRow:
+    def __call__(self, rows: ReadBlock, previous: Any) -> BlockReport | InvalidRow:
         """Summarise one block and draw its candidates."""
-        block = _block_of(self.construction, rows)
+        construction, index = self.construction, rows.index
+        block = _block_of(construction, rows)
         if isinstance(block, InvalidRow):
             return block
-        if self.construction.n_folds > 1:
-            return self._by_estimates(rows, block, broadcast)
-        index = rows.index
-        # By rows, since a block cannot know its share of the scores; the root, which can, has a
-        # block read again that gave too few.
-        share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
-        # A whole number, so that chance does not decide how many: that would add variance.
-        target = np.ceil(self.n_candidates * share)
-        rng = stream(self.seed, Stage.CANDIDATES, index)
         with ignore_overflow():
-            summaries = stream(self.seed, Stage.SUMMARIES, index)
-            local, scores = self.construction.proposal(block, None, summaries)
-            candidates = _candidates(self.construction, local, block, index, scores, target, rng)
-        return _last_report(self.construction, rows, local, None, candidates)
+            summaries = stream(self.seed, Stage.SUMMARIES, index, construction.n_folds - 1)
+            local = construction.block_summary(block, previous, summaries)
+            if not isinstance(local, Scored):
+                local = Scored(local, construction.scores(block, local))
+            rng = stream(self.seed, Stage.CANDIDATES, index)
+            if local.total is None:
+                # By rows, since a block cannot know its share of the scores; the root, which can,
+                # has a block read again that gave too few.
+                share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
+                # A whole number, so that chance does not decide how many: that would add variance.
+                target = np.ceil(self.n_candidates * share)
+                found = _candidates(construction, block, index, local.scores, target, rng)
+            else:
+                # The estimated scores are of all the data, so that a block gives what is due to
+                # it, and is read again in no case.
+                inclusion = np.minimum(local.scores * (self.n_candidates / local.total), 1.0)
+                chosen = draw_candidates(construction, block, local.scores, inclusion, rng)
+                found = Candidates(index, block.take(chosen), inclusion[chosen])
+            return _last_report(construction, rows, local, previous, found)
 
-    def _by_estimates(self, rows: ReadBlock, block: Block, previous: Any) -> BlockReport:
-        """Draw candidates by the finalized summary of the fold before."""
-        construction, fold = self.construction, self.construction.n_folds - 1
-        with ignore_overflow():
-            summaries = stream(self.seed, Stage.SUMMARIES, rows.index, fold)
-            local, scores = construction.proposal(block, previous, summaries)
-            # The estimated scores are of all the data, so that a block gives what is due to it,
-            # and is read again in no case.
-            share = self.n_candidates / construction.design.pilot_total(previous)
-            inclusion = np.minimum(scores * share, 1.0)
-            rng = stream(self.seed, Stage.CANDIDATES, rows.index)
-            chosen = draw_candidates(construction, previous, block, scores, inclusion, rng)
-            candidates = Candidates(rows.index, block.take(chosen), inclusion[chosen])
-            return _last_report(construction, rows, local, previous, candidates)
 
-
-def draw_candidates(  # noqa: PLR0917 - all of them are always given
+def draw_candidates(
     construction: Sensitivity[Any],
-    summary: Any,
     rows: Block,
     scores: FloatArray,
     inclusion: FloatArray,
@@ -164,8 +163,6 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     Parameters
     ----------
     construction : Sensitivity
-    summary : object
-        That the scores were made with.
     rows : Block
     scores : ndarray of shape (n,), float64
     inclusion : ndarray of shape (n,), float64
@@ -179,14 +176,13 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     ndarray of shape (m,), int64
         Increasing.
     """
-    labels = construction.design.classes(summary)
-    if labels is None or not len(labels):  # no row has a weight
+    if construction.labels != "classes" or not len(rows):
         return systematic(inclusion, rng)
-    codes = class_codes(rows, labels)
+    _, classes, codes = rows.coded
     if not np.isfinite(inclusion.sum()):
         raise scores_error()
-    even = int(inclusion.sum()) // (CLASS_SHARE * len(labels))
-    raise_classes(inclusion, scores, codes, np.full(len(labels), max(MIN_OF_CLASS, even)))
+    even = int(inclusion.sum()) // (CLASS_SHARE * len(classes))
+    raise_classes(inclusion, scores, codes, np.full(len(classes), max(MIN_OF_CLASS, even)))
     # Class by class: whole units of inclusion lie in each, so that none of them is missed.
     order = class_order(codes)
     return np.sort(order[systematic(inclusion[order], rng)])
@@ -194,7 +190,6 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
 
 def _candidates(  # noqa: PLR0917 - all of them are always given
     construction: Sensitivity[Any],
-    summary: Any,
     block: Block,
     block_index: int,
     scores: FloatArray,
@@ -204,7 +199,7 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     inclusion = inclusion_probabilities(scores, target)
     if len(block) and inclusion.min() == 1.0:  # all rows, of which no copy is needed
         return Candidates(block_index, block.numbered(), inclusion, target=np.inf)
-    chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
+    chosen = draw_candidates(construction, block, scores, inclusion, rng)
     # One look clears the usual case, in which no row is certain.
     is_partial = 0.0 < inclusion.max(initial=0.0) < 1.0
     if not is_partial and not ((inclusion > 0.0) & (inclusion < 1.0)).any():
@@ -243,33 +238,15 @@ class DrawRequested:
         with ignore_overflow():
             scores = self.construction.scores(block, request.summary)
             if self.sampling == "systematic":
-                candidates = _candidates(
-                    self.construction,
-                    request.summary,
-                    block,
-                    index,
-                    scores.sum(axis=0),
-                    target,
-                    rng,
-                )
+                candidates = _candidates(self.construction, block, index, scores, target, rng)
             else:
                 candidates = _independent_draws(block, index, scores, target, rng)
         return BlockReport(_weights(rows), candidates=(candidates,))
 
 
 def _independent_draws(
-    block: Block,
-    block_index: int,
-    scores: FloatArray,
-    quota: IndexArray,
-    rng: np.random.Generator,
+    block: Block, block_index: int, scores: FloatArray, quota: int, rng: np.random.Generator
 ) -> Candidates:
-    """Draw u_i rows uniformly, v_i by distance (section 4.2, round two)."""
-    chosen = np.concatenate(
-        [
-            draw_with_replacement(component, int(count), rng)
-            for component, count in zip(scores, quota, strict=True)
-        ]
-    )
-    probability = scores.sum(axis=0)[chosen]
-    return Candidates(block_index, block.take(chosen), probability)
+    """Draw as many rows as the quota of the block is (section 4.2, round two)."""
+    chosen = draw_with_replacement(scores, int(quota), rng)
+    return Candidates(block_index, block.take(chosen), scores[chosen])

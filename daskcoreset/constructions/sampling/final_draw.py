@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, DrawRequested
+from daskcoreset.constructions.sampling.block_steps import DrawRequested
 from daskcoreset.constructions.sampling.held_out import HeldOut, hold_out
 from daskcoreset.constructions.sampling.messages import (
     BlockReport,
@@ -19,24 +19,17 @@ from daskcoreset.constructions.sampling.messages import (
     check_report,
     merge_reports,
 )
-from daskcoreset.core.block import Block, class_codes
+from daskcoreset.core.block import Block
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import check_total_scores, ignore_overflow
-from daskcoreset.core.raking import Calibrated
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.sampling import (
-    class_inclusion,
-    inclusion_probabilities,
-    merge_duplicates,
-    split_quota,
-    systematic,
-)
+from daskcoreset.core.sampling import merge_duplicates, split_quota
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-from daskcoreset.errors import CoresetError, InvalidInputError
+from daskcoreset.errors import CoresetError
 from daskcoreset.execution.engine import BlockResults, Reduction
 from daskcoreset.execution.steps import Request, Steps
-from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.sensitivities.estimated_error import estimated_error
+from daskcoreset.sensitivities import Sensitivity, draw as drawing
 
 # Candidates per row of the coreset. The share of the variance that the first stage adds is 1 / 4.
 OVERSAMPLING = 4
@@ -85,7 +78,8 @@ class Selection:
 
     def without_candidates(self) -> Selection:
         """Return the same, with what is known of all the data, and no rows but those drawn."""
-        report = BlockReport(self.results.value.weights, self.summary)
+        known = self.results.value
+        report = BlockReport(known.weights, self.summary, classes=known.classes)
         return replace(self, results=replace(self.results, value=report))
 
 
@@ -128,11 +122,10 @@ class FinalDraw:
         check_report(results)
         report = results.value
         rng = stream(self.seed, Stage.SETTLING, 0, fold)
-        if fold == 0:
-            self.construction.validate_summary(report.summary, finalized=False)
+        if self.construction.labels == "classes":
+            check_classes(np.array(sorted(report.classes)), sum(report.classes.values()))
         with ignore_overflow():
             summary = self.construction.finalize(report.summary, rng)
-        self.construction.validate_summary(summary, finalized=True)
         return replace(results, value=replace(report, summary=summary))
 
     def request(self, results: Results) -> DrawRequest:
@@ -145,12 +138,12 @@ class FinalDraw:
             # By the scores, but no block below its share of the rows: one row may hold most of
             # the scores, and once it is certain those of other blocks are all that count.
             rows = np.array([results.kept[block] for block in blocks], dtype=np.float64)
-            shares = np.maximum(total_scores.sum(axis=1) / total_scores.sum(), rows / rows.sum())
+            shares = np.maximum(total_scores / total_scores.sum(), rows / rows.sum())
             # A share that rounding puts above a whole number adds no row.
             targets = np.ceil(self.n_candidates * shares - 1e-6)
             return DrawRequest(summary, dict(zip(blocks, targets.tolist(), strict=True)))
         quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
-        return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
+        return DrawRequest(summary, dict(zip(blocks, quotas.tolist(), strict=True)))
 
     def draw_where_gathered(
         self, results: Results, request: DrawRequest, second: Results
@@ -211,27 +204,22 @@ class FinalDraw:
         return Request(self.reduction(chunk), request, sorted(blocks))
 
     def _total_scores(self, results: Results) -> tuple[list[int], FloatArray]:
-        """Blocks, and the sums of their scores by component."""
-        report = results.value
-        blocks = sorted(report.total_scores or report.summaries)
+        """Blocks, and the sums of their scores."""
+        report, total_scores = results.value, self.construction.total_scores
+        sums: Mapping[int, float] = report.total_scores
         with ignore_overflow():
-            total_scores = (
-                np.array([report.total_scores[block] for block in blocks])
-                if report.total_scores
-                else np.array(
-                    [
-                        self.construction.total_scores(report.summaries[block], report.summary)
-                        for block in blocks
-                    ]
-                )
-            )
-        check_total_scores(total_scores.sum(), self.construction.name)
-        return blocks, total_scores
+            if not sums:
+                known = report.summaries.items()
+                sums = {block: total_scores(local, report.summary) for block, local in known}
+            blocks = sorted(sums)
+            found = np.array([sums[block] for block in blocks])
+            check_total_scores(found.sum(), self.construction.name)
+        return blocks, found
 
     def _refined(self, results: Results) -> Steps[Selection]:
         """Read blocks again whose candidates are too few for their share of the scores."""
         _, total_scores = self._total_scores(results)
-        shares = total_scores.sum(axis=1) / total_scores.sum()
+        shares = total_scores / total_scores.sum()
         candidates = CandidatesOfBlocks.joined(results.value.candidates)
         # By the number requested of the block, not the number drawn: that would be biased.
         lacking = self.size * shares > candidates.targets
@@ -255,28 +243,28 @@ class FinalDraw:
         summary = results.value.summary
         rng = stream(self.seed, Stage.ROOT)
         with ignore_overflow():
-            draw = draw_systematically(self.construction, summary, rows, first, self.size, rng)
-            kept = rows.take(draw.chosen)
-            design = self.construction.design
-            fitted = design.fitted(kept, draw.weights, rows, summary)
-        facts = draw.calibrated.describe()
-        if fitted is not None:
-            facts["estimated_error"] = estimated_error(
-                fitted, draw.chosen, draw.weights, rows.weights, first, draw.second
-            )
+            pool = drawing.Candidates(rows, first)
+            drawn = self.construction.draw(pool, summary, self.size, rng)
         held_out = None
         if self.n_held_out:
             held_out = hold_out(
                 rows,
-                draw.chosen,
+                drawn.chosen,
                 first,
-                draw.second,
+                drawn.second,
                 results.value.weight,
                 self.n_held_out,
                 stream(self.seed, Stage.HELD_OUT),
             )
-        numbers = indices[draw.chosen]
-        return Selection(kept, draw.weights, numbers, results, rereads, False, facts, held_out)
+        return Selection(
+            rows.take(drawn.chosen),
+            drawn.weights,
+            indices[drawn.chosen],
+            results,
+            rereads,
+            facts=drawn.facts,
+            held_out=held_out,
+        )
 
     def _weighted(self, results: Results, sent: Iterable[Candidates], total: float) -> Selection:
         r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
@@ -285,14 +273,12 @@ class FinalDraw:
         q = candidates.probability / total
         first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
         rows = rows.take(first)
-        calibrated = self.construction.design.calibrate(rows, weights, results.value.summary)
-        return Selection(
-            rows,
-            calibrated.weights,
-            indices[first],
-            results,
-            facts=calibrated.describe(),
-        )
+        # All of them are taken, with the weights that the construction gives them.
+        pool = drawing.Candidates(rows, rows.weights / weights)
+        rng = stream(self.seed, Stage.ROOT)
+        with ignore_overflow():
+            drawn = self.construction.draw(pool, results.value.summary, len(rows), rng)
+        return Selection(rows, drawn.weights, indices[first], results, facts=drawn.facts)
 
     def _everything(self, results: Results, rereads: int = 0) -> Selection:
         check_report(results)
@@ -301,110 +287,6 @@ class FinalDraw:
         if len(candidates) == 1:  # perhaps views of a block, which a coreset must not be
             rows = rows.take(np.arange(len(rows)))
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
-
-
-class Draw(NamedTuple):
-    r"""Rows drawn from candidates.
-
-    Attributes
-    ----------
-    chosen : ndarray of shape (m,), int64
-        Positions, increasing.
-    calibrated : Calibrated
-        :math:`u / (\pi_1 \pi_2)`, calibrated, and how.
-    second : ndarray of shape (k,), float64
-        :math:`\pi_2` of every candidate.
-    """
-
-    chosen: IndexArray
-    calibrated: Calibrated
-    second: FloatArray
-
-    @property
-    def weights(self) -> FloatArray:
-        """Calibrated weights."""
-        return self.calibrated.weights
-
-
-def draw_systematically(  # noqa: PLR0917 - all of them are always given
-    construction: Sensitivity[Any],
-    summary: Any,
-    rows: Block,
-    first: FloatArray,
-    size: int,
-    rng: np.random.Generator,
-) -> Draw:
-    r"""Draw candidates with :math:`\pi_2 \propto s / \pi_1`, in the construction's order.
-
-    Parameters
-    ----------
-    construction : Sensitivity
-    summary : object
-        Finalized summary of all the data.
-    rows : Block
-        Candidates.
-    first : ndarray of shape (k,), float64
-        Probabilities :math:`\pi_1` with which they became candidates.
-    size : int
-    rng : numpy.random.Generator
-        Asked for a number a row drawn, and one more, by each of
-        ``construction.design.n_draws(size, summary)`` draws.
-
-    Returns
-    -------
-    Draw
-        The draw of least loss, if there are several.
-
-    Raises
-    ------
-    InvalidInputError
-        If `size` is below two rows for every class that must have some.
-    """
-    # One for the whole draw: it may keep what it found out about the candidates.
-    design = construction.design
-    scores = construction.row_scores(rows, summary)
-    if np.count_nonzero(scores) > size:
-        scores = design.final_scores(rows, first, scores, summary, size)
-    second = _inclusion(construction, summary, rows, scores / first, size)
-    order = design.order(rows, summary, second)
-    # With every row certain all draws are the same.
-    n_draws = design.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
-    best: Draw | None = None
-    least_loss = np.inf
-    for draw_index in range(n_draws):
-        chosen = np.sort(order[systematic(second[order], rng)])
-        kept = rows.take(chosen)
-        weights = kept.weights / (first[chosen] * second[chosen])
-        weights = design.adjust(rows, first, second, chosen, weights, summary)
-        calibrated = design.calibrate(kept, weights, summary, draw_index)
-        loss = 0.0
-        if n_draws > 1:
-            loss = design.draw_loss(kept, calibrated.weights, rows, rows.weights / first, summary)
-        if best is None or loss < least_loss:
-            best, least_loss = Draw(chosen, calibrated, second), loss
-    assert best is not None  # noqa: S101 - there is at least one draw
-    return best
-
-
-def _inclusion(
-    construction: Sensitivity[Any], summary: Any, rows: Block, scores: FloatArray, size: int
-) -> FloatArray:
-    """Inclusion probabilities of the final draw, in which no class is left out."""
-    labels = construction.design.classes(summary)
-    if labels is None:
-        return inclusion_probabilities(scores, size)
-    codes = class_codes(rows, labels)
-    # Two rows of a class, so that its spread shows; of a class of one row, that one.
-    n_scored = np.bincount(codes[scores > 0.0], minlength=len(labels))
-    needed = int(np.minimum(n_scored, 2).sum())
-    if size < needed:
-        raise InvalidInputError(
-            f"size={size} is too small for {len(labels)} classes, which need two rows each",
-            argument="size",
-            remedy=f"pass at least {needed}",
-        )
-    min_rows = max(2, size // (CLASS_SHARE * len(labels)))
-    return class_inclusion(scores, size, codes, np.full(len(labels), min_rows))
 
 
 def _gather(candidates: CandidatesOfBlocks, offsets: Mapping[int, int]) -> tuple[Block, IndexArray]:

@@ -66,12 +66,7 @@ class SamplingJob(Job[Coreset]):
     beside: Callable[[Selection], None] | None = None
 
     def __post_init__(self) -> None:
-        d = self.blocks.schema.n_features
-        construction = self.construction.suited_to(self.blocks.n_rows, d)
-        draw = replace(self.final_draw, construction=construction)
-        object.__setattr__(self, "final_draw", draw)
-        rows = None if self.needs_all_rows else self.blocks.block_rows
-        self.blocks.check_method(construction, rows)
+        self.blocks.check_method(self.construction, scored=not self.needs_all_rows)
 
     @property
     def construction(self) -> Sensitivity[Any]:
@@ -203,9 +198,9 @@ class SamplingJob(Job[Coreset]):
             warn_user(remark)
         if draw.sampling == "systematic" and len(rows) < draw.size:
             warn_few(draw.size, len(rows))
-        classes = self.construction.design.classes(selection.summary)
-        if classes is not None and rows.labels is not None:
-            lost = np.setdiff1d(classes, rows.labels)
+        classes = sorted(selection.results.value.classes)
+        if classes and rows.labels is not None:
+            lost = np.setdiff1d(np.array(classes), rows.labels)
             if len(lost):
                 warn_user(
                     f"the coreset has no row of {len(lost)} of the {len(classes)} classes of y: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -119,16 +120,19 @@ class BlockReport:
         Merged summary.
     summaries : dict of int to object
         Summary of every block in the last fold. None where the sums of scores are sent instead.
-    total_scores : mapping of int to ndarray
-        Sums of the scores of every block by component, where a read added them up.
+    total_scores : mapping of int to float
+        Sums of the scores of every block, where a read added them up.
     candidates : tuple of Candidates, or CandidatesOfBlocks
+    classes : mapping of label to int
+        Rows of positive weight of every class, where labels are classes.
     """
 
     weights: Mapping[int, float]
     summary: Any = None
     summaries: dict[int, Any] = field(default_factory=dict)
-    total_scores: Mapping[int, FloatArray] = field(default_factory=dict)
+    total_scores: Mapping[int, float] = field(default_factory=dict)
     candidates: tuple[Candidates, ...] | CandidatesOfBlocks = ()
+    classes: Mapping[Any, int] = field(default_factory=dict)
 
     @property
     def weight(self) -> float:
@@ -151,6 +155,7 @@ def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]
         {index: local for report in reports for index, local in report.summaries.items()},
         {index: sums for report in reports for index, sums in report.total_scores.items()},
         CandidatesOfBlocks.joined(candidates) if candidates else (),
+        sum((Counter(report.classes) for report in reports), Counter()),
     )
 
 
@@ -174,9 +179,8 @@ class DrawRequest:
     ----------
     summary : object
         Finalized summary of all the data.
-    targets : mapping of int to (float or ndarray), or None
-        By block: candidates (systematic) or draws by component (multinomial). None asks for
-        all rows.
+    targets : mapping of int to float, or None
+        By block: candidates (systematic) or draws (multinomial). None asks for all rows.
     """
 
     summary: Any

@@ -26,6 +26,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.steps import Request, Steps
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.sensitivities.base import find_invalid_row
 
 # Rows of a coreset of a stream or a stored tree.
 DEFAULT_SIZE = 1000
@@ -263,7 +264,7 @@ def valid_points(
     """Return the rows of a block with their numbers in it, or the first invalid row."""
     del broadcast
     block = rows.valid_block
-    invalid: InvalidRow | None = method.find_invalid_row(block)
+    invalid = find_invalid_row(method, block)
     if invalid is not None:
         return invalid
     positions = np.arange(len(block)) if block.rows is None else block.rows
@@ -364,7 +365,7 @@ class TreeJob(Job[Coreset]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "split_every", self.settings.split_every)
-        self.blocks.check_method(self.settings.method, self.blocks.block_rows)
+        self.blocks.check_method(self.settings.method)
 
     reads = 1
 

@@ -16,18 +16,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from daskcoreset.constructions.sampling.block_steps import draw_candidates
-from daskcoreset.constructions.sampling.final_draw import (
-    MIN_CANDIDATES,
-    OVERSAMPLING,
-    draw_systematically,
-)
+from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.block import Block
-from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.messages import check_total_scores, ignore_overflow
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import (
@@ -40,6 +36,8 @@ from daskcoreset.core.validation import check_choice
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import Sensitivity, construction_for, default_method
+from daskcoreset.sensitivities.base import summary_of
+from daskcoreset.sensitivities.draw import Candidates
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -66,8 +64,10 @@ class Reducer(ABC):
     ----------
     citation : str
         Source of the method. Default: an empty text.
-    needs_labels : bool
-        Whether rows must have labels. Default: False.
+    labels : {"classes", "numbers"} or None
+        What labels the rows must have. The library checks them. Default: None.
+    max_columns : int or None
+        Columns of X at most. Default: None.
     objective : Objective or None
         The cost that audits compare. Default: None.
 
@@ -91,7 +91,8 @@ class Reducer(ABC):
     """
 
     citation: ClassVar[str] = ""
-    needs_labels: ClassVar[bool] = False
+    labels: ClassVar[Literal["classes", "numbers"] | None] = None
+    max_columns: ClassVar[int | None] = None
     objective: ClassVar[Objective[Any] | None] = None
 
     @property
@@ -102,16 +103,6 @@ class Reducer(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name, as plain JSON values."""
         return {}
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row that the method cannot use, in the order of the rows, or None."""
-        del block
-        return None
-
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why nodes of this size take too much memory or time, or None."""
-        del n_rows, n_features
-        return None
 
     @abstractmethod
     def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
@@ -216,60 +207,57 @@ class SensitivityReducer(Reducer):
         rows = as_block(points)
         with ignore_overflow():
             summary = self._summary(rows, rng)
-            scores = self.construction.row_scores(rows, summary)
+            scores = self.construction.scores(rows, summary)
             check_total_scores(scores.sum(), self.construction.name)
-            if self.sampling == "systematic" and min_candidates is not None:
-                count = max(OVERSAMPLING * size, min_candidates)
-                chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
-                return points.take(chosen).reweighted(weights)
-            if self.sampling == "systematic":
-                inclusion = inclusion_probabilities(scores, size)
-                chosen = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
-                weights = rows.weights[chosen] / inclusion[chosen]
+            if self.sampling == "multinomial":
+                positions, weights = _drawn_independently(rows, scores, size, rng)
+                first, size = rows.weights[positions] / weights, len(positions)
             else:
-                chosen, weights = self._drawn_independently(rows, scores, size, rng)
-            # Totals that are exact in a reduction, as those of classes, are so of candidates too.
-            kept, design = points.take(chosen), self.construction.design
-            weights = design.calibrate(as_block(kept), weights, summary).weights
-            return kept.reweighted(weights)
+                count = size
+                if min_candidates is not None:
+                    count = max(OVERSAMPLING * size, min_candidates)
+                positions, first = np.arange(len(rows)), np.ones(len(rows))
+                if len(rows) > count:  # of which only candidates are put in order
+                    inclusion = inclusion_probabilities(scores, count)
+                    positions = draw_candidates(self.construction, rows, scores, inclusion, rng)
+                    first = inclusion[positions]
+                if min_candidates is None:
+                    size = len(positions)
+            if len(positions) < len(rows):
+                rows = rows.take(positions)
+            candidates = Candidates(rows, first, final=False)
+            drawn = self.construction.draw(candidates, summary, size, rng)
+        return points.take(positions[drawn.chosen]).reweighted(drawn.weights)
 
     def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts that the construction states of the rows, after its own check of them."""
         points = _with_weight(points)
         if not len(points):
             return {}
+        if self.construction.labels == "classes":
+            check_classes(as_block(points).coded[1], len(points))
         with ignore_overflow():
             summary = self._summary(as_block(points), rng)
-        self.construction.validate_summary(summary, finalized=True)
         return self.construction.provenance(summary)
 
     def _summary(self, rows: Block, rng: Generator) -> Any:
         """Return the finalized summary of rows in memory."""
         summary: Any = None
         for _ in range(self.construction.n_folds):
-            summary = self.construction.block_summary(rows, summary, rng)
-            summary = self.construction.finalize(summary, rng)
+            local = summary_of(self.construction.block_summary(rows, summary, rng))
+            summary = self.construction.finalize(local, rng)
         return summary
 
-    def _drawn(  # noqa: PLR0917 - all of them are always given
-        self, rows: Block, summary: Any, scores: FloatArray, size: int, count: int, rng: Generator
-    ) -> tuple[IndexArray, FloatArray]:
-        positions, first = np.arange(len(rows)), np.ones(len(rows))
-        if len(rows) > count:  # of which only candidates are put in order
-            inclusion = inclusion_probabilities(scores, count)
-            positions = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
-            rows, first = rows.take(positions), inclusion[positions]
-        draw = draw_systematically(self.construction, summary, rows, first, size, rng)
-        return positions[draw.chosen], draw.weights
 
-    def _drawn_independently(
-        self, rows: Block, scores: FloatArray, size: int, rng: Generator
-    ) -> tuple[IndexArray, FloatArray]:
-        draws = draw_with_replacement(scores, size, rng)
-        q = scores[draws] / scores.sum()
-        # By position, not by row number: the same row may stand twice in a union.
-        first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
-        return draws[first], weights
+def _drawn_independently(
+    rows: Block, scores: FloatArray, size: int, rng: Generator
+) -> tuple[IndexArray, FloatArray]:
+    """Return positions of rows drawn independently, and their weights."""
+    draws = draw_with_replacement(scores, size, rng)
+    q = scores[draws] / scores.sum()
+    # By position, not by row number: the same row may stand twice in a union.
+    first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
+    return draws[first], weights
 
 
 def _with_weight(points: WeightedPoints) -> WeightedPoints:

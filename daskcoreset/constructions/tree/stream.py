@@ -390,7 +390,7 @@ class CoresetStream(Kept[StreamState]):
         blocks, schema = persistence.opened(*given)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             blocks, schema = persistence.opened(*given, chunks=blocks.n_rows or 1)
-        blocks.check_method(settings.method, settings.leaf_size)
+        blocks.check_method(settings.method)
         if known is not None:
             schema = known.followed_by(schema)
         for results in read_blocks(blocks, settings.method):

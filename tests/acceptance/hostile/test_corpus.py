@@ -109,9 +109,9 @@ def shares_of(construction: Sensitivity[Any], block: Any, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
         for _ in range(construction.n_folds):
-            summary = construction.block_summary(block, summary, rng)
-            summary = construction.finalize(summary, rng)
-        scores: Any = construction.scores(block, summary).sum(axis=0)
+            found: Any = construction.block_summary(block, summary, rng)
+            summary = construction.finalize(getattr(found, "summary", found), rng)
+        scores: Any = construction.scores(block, summary)
     shares: Any = scores / scores.sum()
     return shares
 
@@ -125,7 +125,7 @@ def bounds_of(name: str, method: str) -> tuple[objectives.Objective[Any], list[A
     if objective.n_parts is None:
         objective = objective.with_parts(3)
     solutions = judged(objective, block)
-    seeds = range(3 if construction.randomised else 1)
+    seeds = range(3)
     p = np.min([shares_of(construction, block, seed) for seed in seeds], axis=0)
     terms = np.stack([block.weights * objective.losses(block, one) for one in solutions])
     costs = terms.sum(axis=1)
