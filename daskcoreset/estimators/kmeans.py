@@ -44,6 +44,7 @@ from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.kmeans import check_work
 from daskcoreset.solvers.kmeans import (
     STEPS,
     auto_starts,
@@ -339,6 +340,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         method = resolve_for(self.method, k)
         if not isinstance(self.init, str):
             check_init(self.init, k, count_features(rows))
+        if isinstance(rows, InMemoryData):
+            self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
         return method, size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
@@ -346,6 +349,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self._warn_wide(points, weights)
         distinct = self._distinct_centers(points, coreset)
         if distinct is None:
+            self._check_work(points.shape[0], coreset.n_features)
             given = not isinstance(self.init, str)
             self.cluster_centers_, self.n_iter_ = solve(
                 points,
@@ -380,6 +384,11 @@ class CoresetKMeans(SparseInput, ClusteringModel):
                 f"depend on this column alone; scale the columns, for example with "
                 f"sklearn.preprocessing.StandardScaler, unless their units are the same."
             )
+
+    def _check_work(self, n_rows: int, n_features: int) -> None:
+        if n_rows < self.n_clusters:
+            return
+        check_work(self.n_clusters, n_rows, n_features)
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)

@@ -14,6 +14,7 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_int
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Scored, Sensitivity
 from daskcoreset.solvers.kmeans import (
@@ -31,6 +32,9 @@ from daskcoreset.solvers.kmeans import (
 
 # Rows of a block in which k-means++ draws from all of them.
 _DIRECT_ROWS = 16_384
+
+# Products that one task may take: some half an hour.
+_MAX_WORK = 2e12
 
 # Numbers of a sample, zeros included: 1 GiB. Of wide rows it has fewer.
 _MAX_NUMBERS = 2**27
@@ -102,6 +106,7 @@ def rough_cells(
     Aggarwal, Deshpande and Kannan (2009), Adaptive sampling for k-means clustering, for a
     constant factor with a multiple of k centers.
     """
+    check_work(n_clusters, *points.shape)
     if points.shape[0] <= _rows_of_sample(_DIRECT_ROWS, n_clusters, points.shape[1]):
         return seed_cells(points, weights, n_clusters, rng)
     return cells_of(points, weights, *_seeds_in_rounds(points, weights, n_clusters, rng))
@@ -154,6 +159,25 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     before = float(costs_of(u, near).sum())
     chosen = sample[plus_plus(sample, u, rng.random(count), labels, near, n_earlier=1)]
     return chosen, float(costs_of(u, near).sum()) / before
+
+
+def check_work(n_clusters: int, rows: int, columns: int) -> None:
+    """Raise an error if k centers of some rows would take more than half an hour.
+
+    Examples
+    --------
+    >>> check_work(10**6, 10**6, 5)
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: 1,000,000 centers of 1,000,000 rows take 5e+12 ...
+    """
+    work = float(min(n_clusters, rows)) * rows * columns
+    if work > _MAX_WORK:
+        raise InvalidInputError(
+            f"{n_clusters:,} centers of {rows:,} rows take {work:.2g} products",
+            argument="n_clusters",
+            remedy="pass a smaller n_clusters",
+        )
 
 
 def _rows_of_sample(least: int, n_centers: int, n_features: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, plan
+from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, build
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetKMeans,
@@ -63,8 +63,8 @@ def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
 def test_build__a_million_clusters_are_refused_or_found() -> None:
     rows = da.zeros((2_000_000, 5), chunks=(1_000_000, 5))
     with pytest.raises(InvalidInputError, match=r"1,000,000 centers of 1,000,000 rows take 5e\+12"):
-        plan(rows, size=1_000_000, method=StrongKMeans(1_000_000))
-    with pytest.raises(InvalidInputError, match="in every step of k-means 1,000,000 centers of"):
+        build(rows, size=1_000_000, method=StrongKMeans(1_000_000))
+    with pytest.raises(InvalidInputError, match="1,000,000 centers of"):
         CoresetKMeans(10**6).fit(np.zeros((1_000_000, 3), dtype=np.float32))
 
 
