@@ -1,4 +1,4 @@
-"""Sensitivities, one file for those that share their scores, and the table of their names."""
+"""Sensitivities, one file for those that share their scores. Each registers itself by its name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from daskcoreset.core.validation import a_type, as_int, is_choice, shown, suggestion
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.base import CONSTRUCTIONS, Sensitivity
 from daskcoreset.sensitivities.bregman import LightweightBregman
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -35,19 +35,6 @@ __all__ = [
     "resolve_method",
     "takes_parts",
 ]
-
-# Constructions by the names that ``build(method=...)`` takes.
-CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
-    LightweightBregman.name: LightweightBregman,
-    LeastSquares.name: LeastSquares,
-    Lightweight.name: Lightweight,
-    Logistic.name: Logistic,
-    Mixture.name: Mixture,
-    StrongBregman.name: StrongBregman,
-    StrongKMeans.name: StrongKMeans,
-    SVM.name: SVM,
-    Uniform.name: Uniform,
-}
 
 
 def resolve_method(
@@ -80,7 +67,7 @@ def resolve_method(
     """
     if isinstance(method, Sensitivity):
         return method
-    names = ", ".join(repr(name) for name in CONSTRUCTIONS)
+    names = ", ".join(map(repr, sorted(CONSTRUCTIONS)))
     if isinstance(method, str):
         if not is_choice(method, CONSTRUCTIONS):
             raise InvalidInputError(
@@ -175,8 +162,8 @@ def construction_for(
 
 
 def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> Sensitivity[Any]:
-    # Frozen dataclasses, all of them: their fields are their parameters.
-    parameters: dict[str, Any] = construction.__dataclass_fields__  # type: ignore[attr-defined]
+    # The fields of a frozen dataclass are its parameters.
+    parameters: dict[str, Any] = getattr(construction, "__dataclass_fields__", {})
     name = "n_components" if "n_components" in parameters else "n_clusters"
     values = {} if n_clusters is None else {name: n_clusters}
     if values.keys() - parameters.keys():

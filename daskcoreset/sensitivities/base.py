@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 from daskcoreset.core.block import Block, find_bad_target
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Objective
 from daskcoreset.objectives.regression import find_bad_number
 from daskcoreset.sensitivities.draw import Candidates, Drawn, strata, systematic_draw
@@ -54,6 +55,10 @@ def find_invalid_row(method: Any, block: Block) -> InvalidRow | None:
     return found
 
 
+# Methods by the names that ``build(method=...)`` takes.
+CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {}
+
+
 class Sensitivity(ABC, Generic[S]):
     """Base class of methods that draw rows in proportion to a bound on their sensitivity.
 
@@ -64,8 +69,8 @@ class Sensitivity(ABC, Generic[S]):
     Attributes
     ----------
     name : str
-        The name of the method in provenances and stores: an identifier that no other method has.
-        Pass a method of your own to ``build(method=...)`` as an object, not by its name.
+        The name of the method in ``build(method=...)``, provenances and stores: an identifier that
+        no other method has. The class registers itself by it when it is defined.
     citation : str
         Where the scores come from, as a text that is not empty.
     labels : {"classes", "numbers"} or None
@@ -83,6 +88,19 @@ class Sensitivity(ABC, Generic[S]):
     labels: ClassVar[Literal["classes", "numbers"] | None] = None
     max_columns: ClassVar[int | None] = None
     total_scores_exact: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if (name := vars(cls).get("name")) is None:
+            return
+        known = CONSTRUCTIONS.get(name, cls)
+        if known.__module__.startswith("daskcoreset.") and known.__module__ != cls.__module__:
+            raise InvalidInputError(
+                f"the class {cls.__name__} has the name {name!r} of the method {known.__name__}",
+                argument="name",
+                remedy="choose another name",
+            )
+        CONSTRUCTIONS[name] = cls
 
     @property
     @abstractmethod
