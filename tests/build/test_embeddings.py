@@ -65,7 +65,7 @@ def test_scores__of_wide_rows_take_no_matrix_of_rows_by_centers(columns: int) ->
     points = RNG.standard_normal((n_rows, columns), dtype=np.float32)
     block, rng = Block(points, np.ones(n_rows)), np.random.default_rng(0)
     strong = StrongKMeans(k)
-    cells = strong.block_summary(block.take(np.arange(256)), None, rng)
+    cells, _, _ = strong.block_summary(block.take(np.arange(256)), None, rng)
     strong.scores(block, cells)  # compiles, which takes memory as well
     assert peak(lambda: strong.scores(block, cells)) < 0.75 * n_rows * k * 4 / MIB
 
