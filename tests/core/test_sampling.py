@@ -21,7 +21,6 @@ from daskcoreset.core.sampling import (
     inclusion_probabilities,
     merge_reservoirs,
     sample_strata,
-    split_quota,
     stratified_sample,
     systematic,
 )
@@ -32,18 +31,6 @@ from tests.tools.multinomial import assert_multinomial
 
 # Scores as blocks have them: sums and shares neither overflow nor underflow.
 MODERATE = st.one_of(st.sampled_from([0.0, 1.0, 0.1]), st.floats(1e-6, 1e6))
-
-
-# --- quotas ------------------------------------------------------------------------------
-
-
-@pytest.mark.statistical
-def test_split_quota__is_multinomial_over_blocks_and_components() -> None:
-    """False-alarm rate: 1e-6."""
-    masses = np.array([[3.0, 0.0], [0.0, 0.0], [1.0, 5.0], [0.5, 0.5]])
-    counts = [split_quota(17, masses, np.random.default_rng(seed)) for seed in range(4000)]
-
-    assert_multinomial(np.reshape(counts, (4000, 8)), masses.ravel() / 10)
 
 
 # --- draws with replacement --------------------------------------------------------------

@@ -12,6 +12,7 @@ from daskcoreset import Draw, MergeReduce, Mixture, StrongKMeans
 from daskcoreset.core.block import Block
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import mixture_pilot as pilots
+from daskcoreset.sensitivities.draw import Candidates
 from daskcoreset.solvers.mixture.model import MixtureModel, mixture_from_covariances, score_samples
 from tests.tools.bregman import POSITIVE, WEIGHTS, settled
 
@@ -116,18 +117,6 @@ def uneven(n: int, seed: int = 0) -> FloatArray:
 # --- weights by the derivatives at the pilot --------------------------------------------------
 
 
-def final(points: Any, k: int = 6, *, first: Any = None) -> tuple[FloatArray, FloatArray]:
-    """Bounds and final scores of candidates, each scaled to add up to one draw."""
-    n = points.shape[0]
-    weights = np.random.default_rng(3).uniform(0.5, 2.0, n)
-    first = np.full(n, 0.5) if first is None else first
-    construction, rows = Mixture(k), Block(points, weights)
-    summary = settled(construction, rows)[1]
-    scores = construction.row_scores(rows, summary)
-    mixed = construction.design.final_scores(rows, first, scores, summary, 100)
-    return scores / (scores / first).sum(), mixed / (mixed / first).sum()
-
-
 @pytest.mark.parametrize(
     "points",
     [
@@ -137,10 +126,16 @@ def final(points: Any, k: int = 6, *, first: Any = None) -> tuple[FloatArray, Fl
         pytest.param(uneven(3000).astype(np.float32) * np.float32(1e15), id="large float32"),
     ],
 )
-def test_final_scores__finite_and_at_least_half_the_bounds(points: AnyArray) -> None:
-    bounds, mixed = final(points, 3)
-    assert np.isfinite(mixed).all()
-    assert (mixed >= 0.4999 * bounds).all()
+def test_draw__has_at_least_half_the_probability_of_the_bounds(
+    points: AnyArray,
+) -> None:
+    rows = Block(points, np.random.default_rng(3).uniform(0.5, 2.0, len(points)))
+    summary = settled(Mixture(3), rows)[1]
+    candidates = Candidates(rows, np.full(len(rows), 0.5))
+    drawn = Mixture(3).draw(candidates, summary, 100, np.random.default_rng(0))
+    bounds = Mixture(3).scores(rows, summary)
+    assert np.isfinite(drawn.weights).all()
+    assert (drawn.second >= 0.4999 * np.minimum(1.0, 100 * bounds / bounds.sum())).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"draw": MergeReduce()}, {"draw": Draw(passes=2)}])
