@@ -494,8 +494,8 @@ def hartigan(
     n_iter = 0
     while n_iter < max_iter:
         check_time("clusters were being fitted", "pass a smaller size")
-        n_moved, gain = loops.move_rows(points, weights, labels, moved, cells.mass, counts)
-        if not n_moved:
+        gain = loops.move_rows(points, weights, labels, moved, cells.mass, counts)
+        if gain == 0.0:
             break
         n_iter += 1
         cost -= gain

@@ -77,13 +77,13 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     centers: FloatArray,
     mass: FloatArray,
     counts: IndexArray,
-) -> tuple[int, float]:  # pragma: no cover - runs compiled
-    """Move rows to the cells where they cost least. Return how many moved, and the gain.
+) -> float:  # pragma: no cover - runs compiled
+    """Move rows to the cells where they cost least. Return the gain: zero if none moved.
 
     Centers, masses and counts of rows follow every move.
     """
     n, d = points.shape
-    moved, gain = 0, 0.0
+    gain = 0.0
     for i in range(n):
         own, weight = labels[i], weights[i]
         rest = mass[own] - weight
@@ -112,6 +112,5 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
             centers[own, j] -= weight / rest * (points[i, j] - centers[own, j])
             centers[to, j] += weight / mass[to] * (points[i, j] - centers[to, j])
         labels[i] = to
-        moved += 1
         gain += saved - least
-    return moved, gain
+    return gain
