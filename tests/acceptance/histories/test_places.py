@@ -175,25 +175,6 @@ def test_open__what_was_before_is_not_taken_for_what_is(growing: Thing, place: P
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX systems")
-def test_changes__remove_nothing_through_a_link(growing: Thing, tmp_path: Path) -> None:
-    (tmp_path / "home" / "photos").mkdir(parents=True)
-    (tmp_path / "home" / "photos" / "cat.jpg").write_bytes(b"cat")
-    path = tmp_path / "s"
-    place = Place(path, Folder(path))
-    growing.make(place)
-    folders = [path, *(folder for folder in path.rglob("*") if folder.is_dir())]
-    for folder in folders:
-        if folder.is_dir():
-            (folder / "000000000000").symlink_to(tmp_path / "home")
-    for number in range(2, 5):
-        try:
-            growing.change(growing.opened(place), number)
-        except errors.StoreError:
-            continue
-    assert (tmp_path / "home" / "photos" / "cat.jpg").read_bytes() == b"cat"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links of POSIX systems")
 def test_thing__may_lie_behind_a_link_of_the_user(thing: Thing, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
