@@ -392,18 +392,35 @@ def deduplicate(
     (array([[1.],
            [2.]]), array([1., 3.]))
     """
+    first, added = distinct_rows(points, weights, labels)
+    rows: Any = points
+    return _plain(rows[first]), added, None if labels is None else labels[first]
+
+
+def distinct_rows(
+    points: Any, weights: FloatArray, labels: AnyArray | None = None
+) -> tuple[IndexArray, FloatArray]:
+    """Return the positions of the rows that `deduplicate` keeps, and their weights.
+
+    Of equal rows it is the first.
+
+    Examples
+    --------
+    >>> rows = np.array([[2.0], [1.0], [2.0], [3.0]])
+    >>> distinct_rows(rows, np.array([1.0, 1.0, 2.0, 0.0]))
+    (array([1, 0]), array([1., 3.]))
+    """
     kept = np.flatnonzero(weights > 0)
-    points, weights = _plain(points[kept]), weights[kept]
-    labels = None if labels is None else labels[kept]
-    group = np.unique(_keys(points), return_inverse=True)[1]
+    weights = weights[kept]
+    group = np.unique(_keys(_plain(points[kept])), return_inverse=True)[1]
     if labels is not None:
-        codes = np.unique(labels, return_inverse=True)[1]
+        codes = np.unique(labels[kept], return_inverse=True)[1]
         group = np.unique(group * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
     first = np.unique(group, return_index=True)[1]
     # In the order of size: a sum must not depend on the order in which rows come.
     order = np.lexsort((weights, group))
     added = np.bincount(group[order], weights=weights[order], minlength=len(first))
-    return points[first], added.astype(np.float64), None if labels is None else labels[first]
+    return kept[first], added.astype(np.float64)
 
 
 def _plain(points: Any) -> Any:

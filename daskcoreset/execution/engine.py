@@ -34,6 +34,9 @@ from daskcoreset.inputs.cube_blocks import unflattened
 
 T = TypeVar("T")
 
+# Bits of the number of a row within its block, behind the number of the block.
+_WITHIN_BITS = 40
+
 
 @dataclass(frozen=True)
 class Reduction(Generic[T]):
@@ -99,6 +102,20 @@ class BlockResults(Generic[T]):
         """
         return self.offsets()[block_index] + position
 
+    def numbered(self, rows: Block) -> Block:
+        """Return `marked` rows of some blocks, numbered as in the whole data.
+
+        Examples
+        --------
+        >>> rows = marked(Block(np.zeros((5, 1)), np.ones(5)), 1)
+        >>> BlockResults(None, {0: 10, 1: 5}).numbered(rows).rows
+        array([10, 11, 12, 13, 14])
+        """
+        marks: Any = rows.rows
+        starts = np.array(list(self.offsets().items()), dtype=np.int64).reshape(-1, 2)
+        places = np.searchsorted(starts[:, 0], marks >> _WITHIN_BITS)
+        return replace(rows, rows=starts[places, 1] + (marks & (2**_WITHIN_BITS - 1)))
+
     def check(self) -> None:
         """Raise an error for the first invalid row of all blocks, or for data without rows."""
         if self.invalid is not None:
@@ -108,6 +125,12 @@ class BlockResults(Generic[T]):
             dropped = self.n_rows
             reason = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
             raise InvalidInputError(f"{reason}", remedy="pass at least one usable row")
+
+
+def marked(rows: Block, block_index: int) -> Block:
+    """Return rows of a block, numbered by the block too, for `BlockResults.numbered`."""
+    within = np.arange(len(rows)) if rows.rows is None else rows.rows
+    return replace(rows, rows=within + (block_index << _WITHIN_BITS))
 
 
 @one_thread()
@@ -261,7 +284,6 @@ def map_reduce(
     merge: Callable[[T, T], T],
     *,
     broadcast: Any = None,
-    then: Callable[[T], Any] | None = None,
     split_every: int = 16,
     progress: bool | None = False,
 ) -> BlockResults[T]:
@@ -279,9 +301,6 @@ def map_reduce(
     broadcast : object, optional
         Values for every block, such as coefficients. They travel once to every worker,
         where a field of `work` would travel with every task.
-    then : callable, optional
-        ``then(value)`` of what was merged is what comes back: made on the worker that has it, where
-        the value itself would pass through the scheduler. Picklable.
     split_every : int, default=16
         As in `daskcoreset.build`.
     progress : bool or None, default=False
@@ -310,17 +329,9 @@ def map_reduce(
     if broadcast is not None and engine.lazy:
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))
-    read = engine.read(reduction, broadcast)
-    if then is not None:
-        read = engine.apply(partial(_worked_on, then), read)
-    results: BlockResults[T] = engine.compute(read, progress)
+    results: BlockResults[T] = engine.compute(engine.read(reduction, broadcast), progress)
     results.check()
     return results
-
-
-def _worked_on(then: Callable[[Any], Any], results: BlockResults[Any]) -> BlockResults[Any]:
-    usable = results.invalid is None and results.n_kept
-    return replace(results, value=then(results.value) if usable else None)
 
 
 def _work_on(work: Callable[[Block, int, Any], Any], rows: ReadBlock, broadcast: Any) -> Any:

@@ -8,7 +8,7 @@ from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.rows import TrainingRows
+from daskcoreset.estimators.kernel.objective import KernelProblem
 from daskcoreset.inputs.blocks import row_blocks
 
 ALL_LOSSES = [
@@ -34,11 +34,11 @@ def problem(n: int = 300, seed: int = 0) -> tuple[AnyArray, AnyArray, AnyArray]:
 X, Y, U = problem()
 
 
-def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> TrainingRows:
-    u = U[:n] if weights else None
-    blocks = row_blocks(X[:n], Y[:n], u, chunks=chunks)
+def problem_of(core: KernelMap, loss: MarginLoss, lam: float) -> KernelProblem:
+    """The rows X in three blocks."""
+    blocks = row_blocks(X, Y, U, chunks=100)
     found = summarise_classes(blocks)
-    return TrainingRows(blocks, found.classes, found.n_rows, found.weights)
+    return KernelProblem(blocks, found.classes, found.n_rows, found.weights, core, loss, lam)
 
 
 def kernel_values(core: KernelMap, points: AnyArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,11 +16,10 @@ from daskcoreset.constructions.coverage.reads import cover
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.labels import plain_labels
-from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.messages import package_versions
-from daskcoreset.core.points import deduplicate
+from daskcoreset.core.points import distinct_rows
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import InMemoryData, refuse_as
@@ -32,11 +31,9 @@ from daskcoreset.estimators.kernel.kernels import (
     warn_alike,
     warn_unscaled,
 )
-from daskcoreset.estimators.kernel.losses import LOSSES, resolve_loss
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.objective import KernelProblem, Solution
 from daskcoreset.estimators.kernel.rows import (
-    KernelProblem,
-    Solution,
-    TrainingRows,
     quotas_of,
     sample_classes,
     sample_core_points,
@@ -82,27 +79,57 @@ def check_two_classes(classes: AnyArray) -> None:
         )
 
 
-def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
-    """Return rows in memory as blocks. Up to 10,000 are in an order that depends on values alone.
+def distinct_block(data: InMemoryData, codes: IndexArray) -> Block:
+    """Return rows with equal ones merged, by value, with codes for labels and numbers as given."""
+    first, weights = distinct_rows(data.X, data.weights, codes)
+    return Block(data.X[first], weights, codes[first], data.numbers_of(first))
 
-    The result is then independent of the order of the rows and of the split of their weight.
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """Labelled rows as blocks, and what their labels and numbers stand for.
+
+    Attributes
+    ----------
+    blocks : RowBlocks
+    n_rows : int or None
+        Rows as given. None for those of the blocks.
+    names : ndarray or None
+        The labels by their codes in the blocks. None if blocks have the labels.
+    numbers : ndarray of int64 or None
+        The numbers as given of the rows of the blocks. None if blocks have these numbers.
     """
-    if data.X.shape[0] <= _SMALL:
-        points, weights, labels = deduplicate(data.X, data.weights, codes)
-        order = stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(weights))
-        return row_blocks(points[order], labels[order], weights[order])  # type: ignore[index] # given
-    return row_blocks(data.X, codes, data.sample_weight)
 
+    blocks: RowBlocks
+    n_rows: int | None = None
+    names: AnyArray | None = None
+    numbers: IndexArray | None = None
 
-def first_equal(given: InMemoryData, points: Points, labels: AnyArray) -> IndexArray:
-    """Return the numbers of the first given rows that are equal to `points`, labels included."""
-    rows: dict[tuple[bytes, Any], int] = {}
-    used = np.flatnonzero(given.weights > 0)
-    X: Any = dense_rows(given.X[used]) + 0.0  # there is one zero
-    for i, row, label in zip(used.tolist(), X, given.y[used].tolist(), strict=True):
-        rows.setdefault((row.tobytes(), label), i)
-    wanted = zip(dense_rows(points) + 0.0, labels.tolist(), strict=True)
-    return np.array([rows[row.tobytes(), label] for row, label in wanted], dtype=np.int64)
+    @classmethod
+    def in_memory(cls, data: InMemoryData, seed: int) -> GivenRows:
+        """Return rows in memory. Up to 10,000 are in an order that depends on values alone.
+
+        The result is then independent of the order of the rows and of the split of their weight.
+        """
+        names, codes = np.unique(data.y, return_inverse=True)
+        n_rows = int(data.X.shape[0])
+        if n_rows > _SMALL:
+            blocks = row_blocks(data.X, codes, data.sample_weight)
+            return cls(blocks, n_rows, names, data.numbers)
+        rows = distinct_block(data, codes)
+        rows = rows.take(stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(rows)))
+        return cls(row_blocks(rows.points, rows.labels, rows.weights), n_rows, names, rows.rows)
+
+    def named(self, labels: AnyArray) -> AnyArray:
+        """Return labels of the blocks as given."""
+        return labels if self.names is None else self.names[labels]
+
+    def as_given(self, rows: Block) -> Block:
+        """Return rows of the blocks with the labels and numbers as given."""
+        numbers: Any = rows.rows
+        if self.numbers is not None:
+            numbers = self.numbers[numbers]
+        return replace(rows, labels=plain_labels(self.named(labels_of(rows))), rows=numbers)
 
 
 class KernelModel(DecisionModel):
@@ -126,27 +153,45 @@ class KernelModel(DecisionModel):
     mu: Any
     random_state: Any
 
-    def _set_solution(self, core: KernelMap, solution: Solution) -> None:
-        """Set the attributes of a solution."""
+    def _gamma_for(self, summary: ClassSummary) -> float:
+        """Return gamma as a number. Warn if it does not suit the columns."""
+        gamma = resolve_gamma(self.gamma, len(summary.low), summary.variance)
+        warn_unscaled(summary.low, summary.high, summary.total_variance, gamma)
+        return gamma
+
+    def _machine(self, gamma: float, points: Any) -> KernelMap:
+        """Return the kernel of core points. Warn if a default gamma does not suit them."""
+        machine = KernelMap(gamma, np.asarray(points, dtype=np.float64))
+        if isinstance(self.gamma, str):
+            warn_alike(machine)
+        return machine
+
+    def _set_fitted(
+        self,
+        core: KernelMap,
+        solution: Solution,
+        classes: AnyArray,
+        kept: Block,
+        facts: dict[str, Any],
+    ) -> None:
+        """Set the attributes of a fit. `coreset_` gets rows with labels and numbers as given."""
+        self.classes_, self.gamma_ = classes, core.gamma
         self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
         self.objective_: Any = solution.objectives
         if len(solution.objectives) == 1:
             self.objective_ = float(solution.objectives[0])
         self.n_iter_ = solution.n_iter
-        self._decision = KernelDecision(core, solution.beta, self.classes_)
-
-    def _keep(self, rows: Block, weights: FloatArray, facts: dict[str, Any]) -> None:
-        """Set `coreset_` to rows, with labels and numbers as given."""
+        self._decision = KernelDecision(core, solution.beta, classes)
         record = {
             **facts,
-            "m": len(rows),
-            "d": int(rows.points.shape[1]),
+            "m": len(kept),
+            "d": int(kept.points.shape[1]),
             "versions": package_versions(),
         }
         if self._column_names is not None:
             record["columns"] = self._column_names
-        numbers: Any = rows.rows
-        self.coreset_ = Coreset(rows.points, weights, numbers, rows.labels, record)
+        numbers: Any = kept.rows
+        self.coreset_ = Coreset(kept.points, kept.weights, numbers, kept.labels, record)
 
 
 class CoresetKernelClassifier(KernelModel):
@@ -176,7 +221,8 @@ class CoresetKernelClassifier(KernelModel):
         For "odm". `theta`, in [0, 1), is half the width of the band of margins without loss. `mu`,
         in (0, 1], is the weight of margins above the band relative to those below.
     max_points : int, optional
-        Largest number of core points, by default 500. With `diameter`, more are an error.
+        Largest number of core points, by default 500 and at most 20,000. With `diameter`, more are
+        an error.
     diameter : float, optional
         For "cover": every row lies within half of it of a core point.
     size : int, optional
@@ -213,7 +259,7 @@ class CoresetKernelClassifier(KernelModel):
         "core_points": [StrOptions({"drawn", "cover"})],
         "solver": [StrOptions({"newton", "csvrg", "avm"})],
         "loss": [StrOptions(set(LOSSES))],
-        "max_points": [Interval(Integral, 1, None, closed="left"), None],
+        "max_points": [Interval(Integral, 1, MAX_GRAM_ROWS, closed="both"), None],
         "diameter": [Real, None],
         "size": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -280,8 +326,8 @@ class CoresetKernelClassifier(KernelModel):
         Warns
         -----
         CoresetWarning
-            If features are not scaled, so that the widest columns dominate distances, or the
-            kernel hardly tells rows apart.
+            If features are not scaled, so that the widest columns dominate distances, the kernel
+            hardly tells rows apart, or a solver takes long.
 
         Notes
         -----
@@ -290,70 +336,68 @@ class CoresetKernelClassifier(KernelModel):
         their weight.
         """
         self._validate_params()
-        self._check_parameters()
+        loss = self._checked_loss()
         seed = resolve_seed(self.random_state)
-        given = self._validate_in_memory(X, y, sample_weight)
-        names = None
-        if given is None:
-            self._require_labels(y)
-            blocks = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
-            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
-        else:
-            with refuse_as("y"):
-                check_classification_targets(given.y)
-            names = np.unique(given.y)
-            blocks = _arranged(given, np.searchsorted(names, given.y), seed)
+        given = self._given(X, y, sample_weight, seed)
+        blocks = given.blocks
         blocks.refuse_zeros()
         summary = summarise_classes(blocks)
-        self.classes_ = summary.classes if names is None else names[summary.classes]
-        check_two_classes(self.classes_)
-        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
-        warn_unscaled(summary.low, summary.high, summary.total_variance, self.gamma_)
+        classes = given.named(summary.classes)
+        check_two_classes(classes)
+        gamma = self._gamma_for(summary)
         core, drawn, diameter = self._core_points(blocks, summary, seed)
-        rows = TrainingRows(blocks, summary.classes, summary.n_rows, dict(summary.weights))
+        machine = self._machine(gamma, core.points)
+        rows, n_rows, weights = blocks, summary.n_rows, summary.weights
         if drawn is not None:
-            sample = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=len(drawn))
-            weight = float(drawn.weights.sum())
-            rows = TrainingRows(sample, summary.classes, len(drawn), {0: weight})
-        machine = KernelMap(self.gamma_, np.asarray(core.points, dtype=np.float64))
-        if isinstance(self.gamma, str):
-            warn_alike(machine)
-        self.lam_ = float(rows.weight if self.lam is None else self.lam)
-        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
-        problem = KernelProblem(rows, machine, loss, self.lam_)
+            rows = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=len(drawn))
+            n_rows, weights = len(drawn), {0: float(drawn.weights.sum())}
+        lam = float(sum(weights.values()) if self.lam is None else self.lam)
+        problem = KernelProblem(rows, summary.classes, n_rows, weights, machine, loss, lam)
         if self.solver == "newton":
             solution = solve_newton(problem)
         elif self.solver == "csvrg":
             solution = solve_csvrg(problem, seed=seed)
         else:
             solution = solve_avm(problem, seed=seed)
-        self._set_solution(machine, solution)
-        self.core_points_, self.trace_ = np.asarray(core.points), rows.trace
-        self.diameter_ = 2.0 * rows.radius if diameter is None else diameter
-        kept = self._as_given(summary.classes, given, core if drawn is None else drawn)
+        diameter = 2.0 * problem.radius if diameter is None else diameter
+        kept = given.as_given(core if drawn is None else drawn)
         facts = {
             "method": "core points" if drawn is None else "drawn by class",
             "core_points": self.core_points,
-            "diameter": self.diameter_,
-            "n": summary.n_rows if given is None else given.X.shape[0],
+            "diameter": diameter,
+            "n": summary.n_rows if given.n_rows is None else given.n_rows,
             "seed": seed,
             "total_weight": float(kept.weights.sum()),
             "objective": LinearCost().record(),
         }
-        self._keep(kept, kept.weights, facts)
+        if given.n_rows is None:
+            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
+        self.core_points_, self.diameter_ = np.asarray(core.points), diameter
+        self.lam_, self.trace_ = lam, problem.trace
+        self._set_fitted(machine, solution, classes, kept, facts)
         return self
 
-    def _check_parameters(self) -> None:
-        """Check arguments before the data are read."""
-        resolve_loss(self.loss, theta=self.theta, mu=self.mu)
-        if self.solver == "newton" and self.loss == "hinge":
+    def _given(self, X: Any, y: Any, sample_weight: Any, seed: int) -> GivenRows:
+        """Open the rows."""
+        data = self._validate_in_memory(X, y, sample_weight)
+        if data is None:
+            self._require_labels(y)
+            return GivenRows(row_blocks(X, y, sample_weight, on_invalid=self.on_invalid))
+        with refuse_as("y"):
+            check_classification_targets(data.y)
+        return GivenRows.in_memory(data, seed)
+
+    def _checked_loss(self) -> MarginLoss:
+        """Return the loss, after checks of the arguments that need no data."""
+        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        if self.solver == "newton" and loss.linear:
             raise InvalidInputError(
                 'loss is "hinge", which has no second derivative for Newton\'s method',
                 argument="loss",
                 remedy='pass loss="squared_hinge", or solver="csvrg"',
             )
         if self.diameter is None:
-            return
+            return loss
         check_diameter(self.diameter)
         if self.core_points == "drawn":
             raise InvalidInputError(
@@ -361,16 +405,7 @@ class CoresetKernelClassifier(KernelModel):
                 argument="diameter",
                 remedy='pass core_points="cover", or leave out diameter',
             )
-
-    def _as_given(self, classes: AnyArray, given: InMemoryData | None, rows: Block) -> Block:
-        """Return rows of blocks with the labels and numbers of the data."""
-        labels = self.classes_[np.searchsorted(classes, labels_of(rows))]
-        numbers: Any = rows.rows
-        if given is not None:
-            if given.X.shape[0] <= _SMALL:
-                numbers = first_equal(given, rows.points, labels)
-            numbers = given.numbers_of(numbers)
-        return replace(rows, labels=plain_labels(labels), rows=numbers)
+        return loss
 
     def _core_points(
         self, blocks: RowBlocks, summary: ClassSummary, seed: int

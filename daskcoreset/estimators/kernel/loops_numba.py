@@ -28,24 +28,27 @@ def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compi
 
 
 @jit
-def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
+def descend(  # noqa: C901, PLR0917 - numba takes arguments by position; one loop an array
     values: FloatArray,
     cells: IndexArray,
     signs: FloatArray,
-    at_snapshot: FloatArray,
-    order: IndexArray,
+    anchor: FloatArray,
     shift: FloatArray,
+    order: IndexArray,
+    lengths: FloatArray,
     gram: FloatArray,
     numbers: FloatArray,
     shape: FloatArray,
     beta: FloatArray,
+    total: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Take the inner steps of one epoch; `beta` ends as the last iterate.
+    """Take gradient steps; `beta` ends as the last iterate, and iterates are added to `total`.
 
-    `at_snapshot` are the a of the snapshot, `shift` is G - beta~, and `numbers` are lambda, eta and
-    the radius.
+    A step of length eta at a row of cell c goes from w to the projection of ``w - eta (w + lambda
+    (a - anchor) phi(c) + shift)``. `numbers` are lambda, the radius of the ball, and the number of
+    steps whose iterates are not added.
     """
-    lam, eta, radius = numbers[0], numbers[1], numbers[2]
+    lam, radius, skipped = numbers[0], numbers[1], numbers[2]
     r = beta.shape[0]
     image, drift = np.zeros(r), np.zeros(r)  # K beta, K shift
     for i in range(r):
@@ -53,70 +56,25 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
             image[i] += gram[i, j] * beta[j]
             drift[i] += gram[i, j] * shift[j]
     for step in range(order.shape[0]):
-        i = order[step]
+        i, eta = order[step], lengths[step]
         c = cells[i]
         z = 0.0
         for j in range(r):
             z += values[i, j] * beta[j]
-        a = signs[i] * _slope(signs[i] * z, shape)
-        push = eta * lam * (a - at_snapshot[i])
-        norm = 0.0
-        beta[c] -= push / (1.0 - eta)
+        push = eta * lam * (signs[i] * _slope(signs[i] * z, shape) - anchor[i])
         for j in range(r):
             beta[j] = (1.0 - eta) * beta[j] - eta * shift[j]
             image[j] = (1.0 - eta) * image[j] - eta * drift[j] - push * gram[c, j]
-            norm += beta[j] * image[j]
-        if norm > radius * radius:
-            factor = radius / np.sqrt(norm)
-            for j in range(r):
-                beta[j] *= factor
-                image[j] *= factor
-
-
-@jit
-def average(  # noqa: C901, PLR0917 - numba takes arguments by position; one loop an array
-    values: FloatArray,
-    cells: IndexArray,
-    signs: FloatArray,
-    order: IndexArray,
-    gram: FloatArray,
-    numbers: FloatArray,
-    shape: FloatArray,
-    beta: FloatArray,
-    total: FloatArray,
-) -> None:  # pragma: no cover - runs compiled
-    """Take steps of length 1/t; iterates after the step `numbers[3]` are added to `total`.
-
-    `numbers` are lambda, the radius, the steps taken before and that step.
-    """
-    lam, radius = numbers[0], numbers[1]
-    r = beta.shape[0]
-    image = np.zeros(r)
-    for i in range(r):
-        for j in range(r):
-            image[i] += gram[i, j] * beta[j]
-    for step in range(order.shape[0]):
-        i = order[step]
-        c = cells[i]
-        t = numbers[2] + step + 1.0
-        z = 0.0
-        for j in range(r):
-            z += values[i, j] * beta[j]
-        push = lam / t * signs[i] * _slope(signs[i] * z, shape)
-        keep = 1.0 - 1.0 / t
-        for j in range(r):
-            beta[j] *= keep
         beta[c] -= push
         norm = 0.0
         for j in range(r):
-            image[j] = keep * image[j] - push * gram[c, j]
             norm += beta[j] * image[j]
         if norm > radius * radius:
             factor = radius / np.sqrt(norm)
             for j in range(r):
                 beta[j] *= factor
                 image[j] *= factor
-        if t > numbers[3]:
+        if step >= skipped:
             for j in range(r):
                 total[j] += beta[j]
 

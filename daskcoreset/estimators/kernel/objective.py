@@ -7,17 +7,24 @@ is :math:`z_{ik} = y_{ik} \sum_j \beta_{jk} k(c_j, x_i)`, at the true row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.block import Block, concatenate, labels_of
 from daskcoreset.core.linalg import one_thread, product
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.sampling import draw_with_replacement
+from daskcoreset.core.sampling import draw_with_replacement, split_quota
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
 from daskcoreset.estimators.kernel.losses import MarginLoss
+from daskcoreset.execution.engine import map_reduce
+from daskcoreset.inputs.blocks import RowBlocks
+
+# Index of the root, at which no block of the data has random numbers.
+ROOT = 2**31 + 1
 
 
 def n_problems(n_classes: int) -> int:
@@ -66,6 +73,9 @@ class Draw:
     seed: int
     fold: int
     counts: dict[int, int] | None
+
+
+ALL_ROWS = Draw(0, 0, None)
 
 
 def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
@@ -142,3 +152,104 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
             gradient[:, k] += np.bincount(cells, a[:, k], len(gradient))
     drawn = None if query.draw is None else draw_rows(block, block_index, query.draw)
     return ObjectiveTerms(losses, gradient, farthest, drawn)
+
+
+@dataclass(eq=False)
+class KernelProblem:
+    r"""The objective over the combinations of core points, for every class.
+
+    .. math:: f(w) = \frac12 |w|^2 + \frac{\lambda}{M} \sum_i u_i\, l(z_i)
+
+    Attributes
+    ----------
+    blocks : RowBlocks
+        Rows to train on, with labels.
+    classes : ndarray of shape (n_classes,)
+    n_rows : int
+    block_weights : dict of int to float
+        Weight of every block by its number.
+    core : KernelMap
+    loss : MarginLoss
+    lam : float
+        Lambda.
+    reads : int
+        Passes over the rows.
+    trace : list of dict
+        Entries passed to `record`, with "reads" and "seconds" so far.
+    radius : float
+        Largest distance of a row from its nearest core point, after the first evaluation.
+    """
+
+    blocks: RowBlocks
+    classes: AnyArray
+    n_rows: int
+    block_weights: dict[int, float]
+    core: KernelMap
+    loss: MarginLoss
+    lam: float
+    reads: int = 0
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    radius: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def factor(self) -> float:
+        """Factor of the sum of losses."""
+        return self.lam / sum(self.block_weights.values())
+
+    def evaluate(self, beta: FloatArray, draw: Draw | None = None) -> ObjectiveTerms:
+        """Read all rows once."""
+        query = ObjectiveQuery(self.core, self.loss, self.classes, beta, draw)
+        found = map_reduce(self.blocks, evaluate_block, ObjectiveTerms.merged, broadcast=query)
+        terms: ObjectiveTerms = found.value
+        self.radius = float(np.sqrt(terms.farthest))
+        self.reads += 1
+        return terms
+
+    def draw(self, draw: Draw) -> Block:
+        """Draw rows in one pass. They are in the order of the blocks."""
+        drawn: Block = map_reduce(self.blocks, draw_rows, _joined, broadcast=draw).value
+        self.reads += 1
+        return drawn
+
+    def quotas(self, seed: int, fold: int, count: int | None) -> Draw:
+        """Split draws over the blocks, in proportion to weights. None takes all rows."""
+        if count is None:
+            return ALL_ROWS
+        indices = sorted(self.block_weights)
+        masses = np.array([[self.block_weights[index]] for index in indices])
+        counts = split_quota(count, masses, stream(seed, Stage.DESCENT, ROOT, fold))[:, 0]
+        return Draw(seed, fold, dict(zip(indices, counts.tolist(), strict=True)))
+
+    def objectives(self, gram: FloatArray, beta: FloatArray, losses: FloatArray) -> FloatArray:
+        """Objective of every problem, from the sums of losses."""
+        return 0.5 * squared_norms(gram, beta) + self.factor * losses
+
+    def record(self, **facts: float) -> None:
+        """Add an entry to the trace."""
+        seconds = time.perf_counter() - self.started
+        self.trace.append({**facts, "reads": self.reads, "seconds": seconds})
+
+
+def _joined(first: Block, second: Block) -> Block:
+    return concatenate([first, second])
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients of the core points, and how they were found.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (r, K), float64
+    objectives : ndarray of shape (K,), float64
+        Objectives of the K problems at `beta`.
+    n_iter : int
+    gaps : ndarray of shape (K,), float64, or None
+        Upper bounds of the excess of the objectives over the minima.
+    """
+
+    beta: FloatArray
+    objectives: FloatArray
+    n_iter: int
+    gaps: FloatArray | None = None

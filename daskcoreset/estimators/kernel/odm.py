@@ -12,14 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.core.block import Block
+from daskcoreset.constructions.class_summary import summarise_classes
+from daskcoreset.core.block import labels_of
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
-from daskcoreset.core.moments import moments_of
-from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.checks import refuse_as
@@ -28,17 +27,11 @@ from daskcoreset.estimators.kernel.classifier import (
     MAX_GRAM_ROWS,
     KernelModel,
     check_two_classes,
-    first_equal,
+    distinct_block,
 )
-from daskcoreset.estimators.kernel.kernels import (
-    KernelMap,
-    resolve_gamma,
-    warn_alike,
-    warn_unscaled,
-)
+from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.estimators.kernel.rows import Solution
+from daskcoreset.estimators.kernel.objective import Solution, signs_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.objectives import MARGIN
 
@@ -257,33 +250,25 @@ class ODMClassifier(KernelModel):
         with refuse_as("y"):
             check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
-        points, weights, labels = deduplicate(data.X, data.weights, data.y)
-        assert labels is not None  # noqa: S101 - scikit-learn has asked for them
-        self.classes_ = np.unique(labels)
-        check_two_classes(self.classes_)
-        if len(weights) > MAX_GRAM_ROWS:
+        names, codes = np.unique(data.y, return_inverse=True)
+        block = distinct_block(data, codes)
+        if len(block) > MAX_GRAM_ROWS:
             raise InvalidInputError(
-                f"X has {len(weights)} distinct rows, whose kernel matrix takes "
-                f"{8e-09 * len(weights) ** 2:.1f} GB",
+                f"X has {len(block)} distinct rows, whose kernel matrix takes "
+                f"{8e-09 * len(block) ** 2:.1f} GB",
                 argument="X",
                 remedy=f"use CoresetKernelClassifier, or pass at most {MAX_GRAM_ROWS}",
             )
-        rows = dense_rows(points).astype(np.float64)
-        moments = moments_of(rows, weights)
-        variance = float(moments.m2.mean() / moments.weight + moments.mean.var())
-        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, variance)
-        self.lam_ = float(moments.weight if self.lam is None else self.lam)
-        machine = KernelMap(self.gamma_, rows)
-        total_variance = float(moments.m2.sum() / moments.weight)
-        warn_unscaled(rows.min(axis=0), rows.max(axis=0), total_variance, self.gamma_)
-        if isinstance(self.gamma, str):
-            warn_alike(machine)
+        summary = summarise_classes(row_blocks(block.points, block.labels, block.weights))
+        check_two_classes(names[summary.classes])
+        machine = self._machine(self._gamma_for(summary), dense_rows(block.points))
+        lam = float(summary.weight if self.lam is None else self.lam)
         solution = solve_dual(
             machine.gram(),
-            signs_of(labels, self.classes_),
-            weights,
+            signs_of(labels_of(block), summary.classes),
+            block.weights,
             loss,
-            self.lam_,
+            lam,
             tol=self.tol,
             max_iter=self.max_iter,
             seed=seed,
@@ -295,19 +280,20 @@ class ODMClassifier(KernelModel):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        used: AnyArray = np.asarray(solution.beta.any(axis=1))
-        used[0] |= not used.any()  # a model needs a row
-        self.support_vectors_, self.gap_ = rows[used], solution.gaps
-        solution = replace(solution, beta=np.ascontiguousarray(solution.beta[used]))
-        self._set_solution(KernelMap(self.gamma_, self.support_vectors_), solution)
-        numbers = data.numbers_of(first_equal(data, points[used], labels[used]))
-        kept = Block(self.support_vectors_, weights[used], plain_labels(labels[used]), numbers)
+        used = np.flatnonzero(solution.beta.any(axis=1))
+        used = used if len(used) else np.arange(1)  # a model needs a row
+        vectors = machine.points[used]
+        labels = plain_labels(names[labels_of(block)[used]])
+        kept = replace(block.take(used), points=vectors, labels=labels)
         facts = {
             "method": "support vectors",
             "n": data.X.shape[0],
             "seed": seed,
-            "total_weight": float(moments.weight),
+            "total_weight": float(summary.weight),
             "objective": MARGIN,
         }
-        self._keep(kept, kept.weights, facts)
+        self.support_vectors_, self.gap_, self.lam_ = vectors, solution.gaps, lam
+        solution = replace(solution, beta=np.ascontiguousarray(solution.beta[used]))
+        core = KernelMap(machine.gamma, vectors)
+        self._set_fitted(core, solution, names[summary.classes], kept, facts)
         return self

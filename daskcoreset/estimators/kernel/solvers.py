@@ -7,8 +7,8 @@ loops take steps on rows that were drawn in a pass over all rows.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -16,14 +16,21 @@ import scipy.linalg
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.core.messages import scores_error
+from daskcoreset.core.messages import scores_error, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import n_problems, signs_of, squared_norms
-from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem, Solution
+from daskcoreset.estimators.kernel.objective import (
+    ALL_ROWS,
+    ROOT,
+    KernelProblem,
+    Solution,
+    n_problems,
+    signs_of,
+    squared_norms,
+)
 
 # --- Newton's method, on rows in memory
 
@@ -36,12 +43,12 @@ _SUFFICIENT = 1e-4
 
 _MAX_STEPS = 40
 
-# Rows that are added to Hessians at a time.
+# Rows that are added to a Hessian at a time.
 _PANEL_ROWS = 1024
 
-# Rows over those of the problem that is solved before, for its solution has a smaller Hessian; rows
-# of the first one at least, for every core point and in all, and its tolerance at least.
-_MORE, _MIN_ROWS_OF_POINT, _MIN_ROWS, _ROUGH = 4, 4, 1000, 3e-2
+# More rows than these, in all and for every core point, begin at a solution for each fourth row,
+# found to this tolerance.
+_FEW_ROWS, _FEW_ROWS_OF_POINT, _STEP, _ROUGH = 4_000, 16, 4, 3e-2
 
 
 def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
@@ -58,60 +65,29 @@ def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
     ----------
     Chapelle (2007), Training a support vector machine in the primal.
     """
-    rows, core = problem.rows, problem.core
-    block = rows.all_rows()
+    core, block = problem.core, problem.draw(ALL_ROWS)
     values, farthest = np.empty((len(block), len(core))), 0.0
     with one_thread():
         for part, squares in core.squares(block.points):
             farthest = max(farthest, nearest(squares)[1])
             values[part] = core.values(squares)
-    rows.radius = float(np.sqrt(farthest))
-    signs = signs_of(labels_of(block), rows.classes)
-    weights = problem.factor * block.weights
-    held = HeldRows(values, core.gram(), signs, weights, problem.loss)
-    found = [held.solve(k, tol) for k in range(signs.shape[1])]
-    objectives = np.array([one.objective for one in found])
-    rows.record(objective=float(objectives.sum()))
-    beta = np.stack([one.beta for one in found], axis=1)
-    return Solution(beta, objectives, max(one.n_steps for one in found))
-
-
-class HessianSum(NamedTuple):
-    """The Hessian in coefficients, and the second derivatives in its sum.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (r, r), float64
-        Lower triangle of the Hessian.
-    curvature : ndarray of shape (n,), float64
-        Second derivative of the loss at every row, times its weight.
-    """
-
-    matrix: FloatArray
-    curvature: FloatArray
-
-
-class HeldSolution(NamedTuple):
-    """A solution of one problem, and the Hessian there."""
-
-    beta: FloatArray  # (r,)
-    objective: float
-    sums: HessianSum
-    n_steps: int
+    problem.radius = float(np.sqrt(farthest))
+    signs = signs_of(labels_of(block), problem.classes)
+    held = HeldRows(values, core.gram(), problem.factor * block.weights, problem.loss)
+    found = [held.minimised(column, tol) for column in signs.T]
+    betas, objectives, steps = zip(*found, strict=True)
+    problem.record(objective=float(sum(objectives)))
+    return Solution(np.stack(betas, axis=1), np.array(objectives), max(steps))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldRows:
-    """Rows and the kernel between them and the core points.
-
-    The second derivative of squares is one of few numbers. A step of Newton's method changes it for
-    few rows, so that all steps together add up little more than one Hessian.
+    """Rows in memory, by the kernel between them and the core points.
 
     Attributes
     ----------
     values : ndarray of shape (n, r), float64
     gram : ndarray of shape (r, r), float64
-    signs : ndarray of shape (n, K), float64
     weights : ndarray of shape (n,), float64
         Factors of the losses.
     loss : MarginLoss
@@ -120,28 +96,29 @@ class HeldRows:
 
     values: FloatArray
     gram: FloatArray
-    signs: FloatArray
     weights: FloatArray
     loss: MarginLoss
 
     @one_thread()
-    def solve(self, k: int, tol: float) -> HeldSolution:
-        """Solve problem k, until a step promises less than half of `tol` of the objective."""
-        gram, weights, loss, signs = self.gram, self.weights, self.loss, self.signs[:, k]
-        beta, sums = self._begun(k, tol)
+    def minimised(self, signs: FloatArray, tol: float) -> tuple[FloatArray, float, int]:
+        """Return the coefficients of one problem, their objective, and the number of steps."""
+        gram, weights, loss = self.gram, self.weights, self.loss
+        beta = self._start(signs, tol)
         margins = signs * (self.values @ beta)
 
         def objective(beta: FloatArray, margins: FloatArray) -> float:
             return float(0.5 * beta @ (gram @ beta) + weights @ loss.value(margins))
 
-        value, steps = objective(beta, margins), 0
-        for steps in range(1, _MAX_STEPS + 1):  # noqa: B007 - counted
+        value, step = objective(beta, margins), 0
+        hessian = np.asfortranarray(gram + _RIDGE * np.eye(len(gram)))
+        curvature = np.zeros(len(weights))
+        for step in range(1, _MAX_STEPS + 1):  # noqa: B007 - counted
             check_time("a kernel machine was being fitted", "pass a smaller size")
-            curvature = weights * loss.curvature(margins)
-            self._add_products(sums.matrix, curvature - sums.curvature)
-            sums.curvature[:] = curvature
+            before, curvature = curvature, weights * loss.curvature(margins)
+            # It is one of few numbers, and a step changes it for few rows.
+            self._add_products(hessian, curvature - before)
             gradient = gram @ beta + (signs * weights * loss.slope(margins)) @ self.values
-            move = -scipy.linalg.cho_solve(_factor(sums.matrix), gradient)
+            move = -scipy.linalg.cho_solve(_factor(hessian), gradient)
             slope = float(gradient @ move)
             if -slope <= tol * value:
                 break
@@ -153,24 +130,15 @@ class HeldRows:
             else:
                 break  # lost in rounding
             beta, margins, value = beta + t * move, margins + t * moved, shorter
-        return HeldSolution(beta, value, sums, steps)
+        return beta, value, step
 
-    def _begun(self, k: int, tol: float) -> tuple[FloatArray, HessianSum]:
-        """Return the starting point and its Hessian. Many rows start from a solution on fewer."""
-        prior = self.gram + _RIDGE * np.eye(len(self.gram))
-        sums = HessianSum(prior.copy(order="F"), np.zeros(len(self.weights)))
-        least = max(_MIN_ROWS, _MIN_ROWS_OF_POINT * len(prior))
-        if len(self.weights) < _MORE * least:
-            return np.zeros(len(prior)), sums
-        rough = self._every(_MORE).solve(k, max(tol, _ROUGH))
-        sums.matrix[:] += (rough.sums.matrix - prior) / _MORE
-        sums.curvature[::_MORE] = rough.sums.curvature / _MORE
-        return rough.beta, sums
-
-    def _every(self, step: int) -> HeldRows:
-        """Return every `step`-th row. The order of the rows carries no information."""
-        weights = self.weights[::step] * step
-        return HeldRows(self.values[::step], self.gram, self.signs[::step], weights, self.loss)
+    def _start(self, signs: FloatArray, tol: float) -> FloatArray:
+        """Return zero for few rows, and the solution for each fourth row for many."""
+        if len(signs) <= max(_FEW_ROWS, _FEW_ROWS_OF_POINT * len(self.gram)):
+            return np.zeros(len(self.gram))
+        part = slice(None, None, _STEP)  # the order of the rows carries no information
+        fewer = HeldRows(self.values[part], self.gram, _STEP * self.weights[part], self.loss)
+        return fewer.minimised(signs[part], max(tol, _ROUGH))[0]
 
     def _add_products(self, hessian: FloatArray, factors: FloatArray) -> None:
         """Add products of rows with themselves, times factors, to the lower triangle."""
@@ -213,20 +181,31 @@ _ORDER = 2**30
 # Steps of the averaged gradient at least.
 _MIN_STEPS = 10_000
 
+# Seconds for a kernel value of a pass, and for a coefficient of a step, on one core; and the
+# seconds from which a warning predicts the time.
+_VALUE_SECONDS, _STEP_SECONDS, _LONG = 1e-8, 2e-9, 900.0
 
-def max_sample_rows(width: int) -> int:
-    """Largest number of rows of this width to hold in memory."""
-    return max(1, SAMPLE_NUMBERS // width)
+
+def max_sample_rows(core: KernelMap) -> int:
+    """Return how many rows, or kernel values between them and core points, are held in memory."""
+    return max(1, SAMPLE_NUMBERS // int(max(core.points.shape)))
 
 
-def order_stream(seed: int, index: int) -> np.random.Generator:
-    """Random numbers for the order of the steps after a pass."""
-    return stream(seed, Stage.DESCENT, ROOT, _ORDER + index)
+def _warn_slow(problem: KernelProblem, solver: str, n_reads: int, n_steps: int) -> None:
+    """Warn if passes and steps will take long."""
+    n_rows, size = problem.n_rows, len(problem.core)
+    seconds = size * (n_reads * n_rows * _VALUE_SECONDS + n_steps * _STEP_SECONDS)
+    if seconds > _LONG:
+        warn_user(
+            f"solver={solver!r} takes about {seconds / 3600:.1f} hours on one core, with {size:,} "
+            f"core points, up to {n_reads} passes over {n_rows:,} rows, and {n_steps:,} steps. "
+            'Pass a smaller max_points, a larger diameter, a smaller size, or solver="newton".'
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows in memory as the compiled loops need them.
+    """Rows in memory as the compiled loop needs them.
 
     Attributes
     ----------
@@ -249,24 +228,72 @@ class Sample:
 
     @classmethod
     @one_thread()
-    def of(cls, block: Block, core: KernelMap, classes: AnyArray, *, all_rows: bool) -> Sample:
+    def of(cls, block: Block, problem: KernelProblem, *, all_rows: bool) -> Sample:
         """Return the rows of a block as a sample."""
+        core = problem.core
         values = np.empty((len(block), len(core)))
         cells = np.empty(len(block), dtype=np.int64)
         for part, squares in core.squares(block.points):
             cells[part] = nearest(squares)[0]
             values[part] = core.values(squares)
-        signs = np.ascontiguousarray(signs_of(labels_of(block), classes).T)
+        signs = np.ascontiguousarray(signs_of(labels_of(block), problem.classes).T)
         return cls(values, cells, signs, block.weights, all_rows)
 
-    def order(self, n_steps: int, rng: np.random.Generator) -> IndexArray:
-        """Draw the row of every step. Drawn rows are repeated if there are too few."""
-        n_rows = len(self.weights)
+    def order(self, n_steps: int, seed: int, index: int) -> IndexArray:
+        """Draw the row of every step after a pass. Drawn rows are repeated if they are too few."""
+        rng, n_rows = stream(seed, Stage.DESCENT, ROOT, _ORDER + index), len(self.weights)
         if self.all_rows:
             return draw_with_replacement(self.weights, n_steps, rng)
         if n_steps <= n_rows:
             return np.asarray(rng.permutation(n_rows)[:n_steps], dtype=np.int64)
         return np.asarray(rng.integers(n_rows, size=n_steps), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Gradient steps of all problems, one problem after another.
+
+    Attributes
+    ----------
+    problem : KernelProblem
+    gram : ndarray of shape (r, r), float64
+    beta : ndarray of shape (K, r), float64
+        Iterates.
+    total : ndarray of shape (K, r), float64
+        Sums of iterates.
+    """
+
+    problem: KernelProblem
+    gram: FloatArray
+    beta: FloatArray
+    total: FloatArray
+
+    @classmethod
+    def of(cls, problem: KernelProblem) -> Descent:
+        """Begin at zero."""
+        zeros = np.zeros((n_problems(len(problem.classes)), len(problem.core)))
+        return cls(problem, problem.core.gram(), zeros, zeros.copy())
+
+    def take_steps(  # noqa: PLR0917 - as the loop has them
+        self,
+        sample: Sample,
+        order: IndexArray,
+        lengths: FloatArray,
+        anchors: FloatArray,
+        shifts: FloatArray,
+        skipped: int,
+    ) -> None:
+        """Take steps of some lengths at rows of a sample. See `loops_numba.descend`."""
+        from daskcoreset.estimators.kernel import loops_numba as loops
+
+        loss, lam = self.problem.loss, self.problem.lam
+        numbers = np.array([lam, loss.safe_radius(lam), float(skipped)])
+        for k, signs in enumerate(sample.signs):
+            check_time("a kernel machine was being fitted", "pass a smaller max_points")
+            loops.descend(
+                sample.values, sample.cells, signs, anchors[k], shifts[k], order, lengths,
+                self.gram, numbers, loss.numbers, self.beta[k], self.total[k],
+            )  # fmt: skip
 
 
 def smoothness(loss: MarginLoss, lam: float) -> float:
@@ -302,8 +329,13 @@ def solve_csvrg(
     Returns
     -------
     Solution
-        The snapshot with the least objective. The trace of the rows has "gradient", the norm of the
-        full gradient of the algorithm, too.
+        The snapshot with the least objective. The trace has "gradient", the norm of the full
+        gradient of the algorithm, too.
+
+    Warns
+    -----
+    CoresetWarning
+        If it can take more than a quarter of an hour.
 
     Notes
     -----
@@ -316,48 +348,41 @@ def solve_csvrg(
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8, and Johnson and Zhang (2013).
     """
-    from daskcoreset.estimators.kernel import loops_numba as loops
-
-    rows, core, loss = problem.rows, problem.core, problem.loss
-    constant = smoothness(loss, problem.lam)
-    eta, n_inner = 0.05 / constant, min(MAX_STEPS, int(np.ceil(100.0 * constant)))
-    numbers = np.array([problem.lam, eta, loss.safe_radius(problem.lam)])
-    gram, n_columns = core.gram(), n_problems(len(rows.classes))
+    constant, max_rows = smoothness(problem.loss, problem.lam), max_sample_rows(problem.core)
+    n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
+    lengths = np.full(n_inner, 0.05 / constant)
+    descent = Descent.of(problem)
+    n_columns = len(descent.beta)
+    _warn_slow(problem, "csvrg", n_epochs + 1, n_epochs * n_inner * n_columns)
     # All rows, once for all, if they fit; else as many as there are steps.
-    all_rows = rows.n_rows <= max_sample_rows(len(core))
-    count = None if all_rows else min(n_inner, max_sample_rows(len(core)))
+    all_rows = problem.n_rows <= max_rows
+    count = None if all_rows else min(n_inner, max_rows)
     sample: Sample | None = None
-    best = beta = np.zeros((len(core), n_columns))
-    lowest, previous, objectives = np.inf, np.inf, np.full(n_columns, np.inf)
+    best, lowest, previous, objectives = descent.beta.T, np.inf, np.inf, np.full(n_columns, np.inf)
     for epoch in range(n_epochs + 1):
         draws = epoch < n_epochs and (sample is None or not all_rows)
-        terms = problem.evaluate(beta, rows.quotas(seed, epoch, count) if draws else None)
-        values = problem.objectives(gram, beta, terms.losses)
+        beta = descent.beta.T.copy()
+        terms = problem.evaluate(beta, problem.quotas(seed, epoch, count) if draws else None)
+        values = problem.objectives(descent.gram, beta, terms.losses)
         gradient = beta + problem.factor * terms.gradient
         objective = float(values.sum())
-        norm = float(np.sqrt(max(0.0, squared_norms(gram, gradient).sum())))
-        rows.record(objective=objective, gradient=norm)
+        norm = float(np.sqrt(max(0.0, squared_norms(descent.gram, gradient).sum())))
+        problem.record(objective=objective, gradient=norm)
         if objective < lowest:
             best, lowest, objectives = beta, objective, values
         if epoch == n_epochs or abs(previous - objective) <= tol * abs(objective):
             break
         previous = objective
         if terms.drawn is not None:
-            sample = Sample.of(terms.drawn, core, rows.classes, all_rows=all_rows)
+            sample = Sample.of(terms.drawn, problem, all_rows=all_rows)
         assert sample is not None  # noqa: S101 - the first epoch drew it
-        order = sample.order(n_inner, order_stream(seed, epoch))
-        beta = beta.copy()
-        for k, signs in enumerate(sample.signs):
-            column = np.ascontiguousarray(beta[:, k])
-            with one_thread():
-                z = signs * (sample.values @ column)
-            # h = w + lambda (a - a~) phi(c) + (G - w~). Equation 9 of the paper drops lambda.
-            shift = np.ascontiguousarray(gradient[:, k] - column)
-            loops.reduce_variance(
-                sample.values, sample.cells, signs, signs * loss.slope(z), order, shift, gram,
-                numbers, loss.numbers, column,
-            )  # fmt: skip
-            beta[:, k] = column
+        with one_thread():
+            z = sample.signs * (sample.values @ beta).T
+        # h = w + lambda (a - a~) phi(c) + (G - w~). Equation 9 of the paper drops lambda.
+        anchors = sample.signs * problem.loss.slope(z)
+        shifts = np.ascontiguousarray((gradient - beta).T)
+        order = sample.order(n_inner, seed, epoch)
+        descent.take_steps(sample, order, lengths, anchors, shifts, skipped=n_inner)
     return Solution(best, objectives, epoch)
 
 
@@ -371,6 +396,11 @@ def solve_avm(problem: KernelProblem, *, seed: int = 0) -> Solution:
     problem : KernelProblem
     seed : int, default=0
 
+    Warns
+    -----
+    CoresetWarning
+        If it takes more than a quarter of an hour.
+
     Notes
     -----
     There is one step per row, and at least 10,000. The authors take rows in their order. Here, rows
@@ -382,71 +412,21 @@ def solve_avm(problem: KernelProblem, *, seed: int = 0) -> Solution:
     Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2.
     The scale is that of Tan, Zhang and Wang's objective, whose strong convexity is one.
     """
-    rows, core = problem.rows, problem.core
-    n_steps = max(_MIN_STEPS, rows.n_rows)
-    burn_in = n_steps // 2
-    state = np.zeros((2, n_problems(len(rows.classes)), len(core)))
-    max_rows = max_sample_rows(max(core.points.shape))
-    all_rows = rows.n_rows <= max_rows
+    n_steps, max_rows = max(_MIN_STEPS, problem.n_rows), max_sample_rows(problem.core)
+    descent, burn_in = Descent.of(problem), n_steps // 2
+    _warn_slow(problem, "avm", 2, n_steps * len(descent.beta))
+    all_rows = problem.n_rows <= max_rows
     steps_per_read = n_steps if all_rows else max_rows
     for part, taken in enumerate(range(0, n_steps, steps_per_read)):
         count = min(steps_per_read, n_steps - taken)
-        steps = AveragedSteps(
-            core, problem.loss, problem.lam, rows.classes, state, taken, burn_in, count,
-            all_rows=all_rows, seed=seed, part=part,
-        )  # fmt: skip
-        state = rows.work_on_draw(steps, rows.quotas(seed, part, None if all_rows else count))
-    mean = state[1].T / (n_steps - burn_in)
-    objectives = problem.objectives(core.gram(), mean, problem.evaluate(mean).losses)
-    rows.record(objective=float(objectives.sum()))
+        drawn = problem.draw(problem.quotas(seed, part, None if all_rows else count))
+        sample = Sample.of(drawn, problem, all_rows=all_rows)
+        lengths = 1.0 / np.arange(taken + 1.0, taken + count + 1.0)
+        order = sample.order(count, seed, part)
+        anchors, shifts = np.zeros_like(sample.signs), np.zeros_like(descent.beta)
+        descent.take_steps(sample, order, lengths, anchors, shifts, skipped=burn_in - taken)
+    mean = descent.total.T.copy() / (n_steps - burn_in)
+    losses = problem.evaluate(mean).losses
+    objectives = problem.objectives(descent.gram, mean, losses)
+    problem.record(objective=float(objectives.sum()))
     return Solution(mean, objectives, n_steps)
-
-
-@dataclass(frozen=True, eq=False)
-class AveragedSteps:
-    """Steps of `solve_avm` on the rows of one pass, taken by the worker that has them.
-
-    Attributes
-    ----------
-    core : KernelMap
-    loss : MarginLoss
-    lam : float
-    classes : ndarray of shape (n_classes,)
-    state : ndarray of shape (2, K, r), float64
-        Iterates of every problem, and the sums of those after `burn_in` steps.
-    taken, burn_in, count : int
-        Steps before, steps whose iterates are not added up, and steps to take.
-    all_rows : bool
-        As in `Sample`.
-    seed, part : int
-        Address of the order of the rows.
-    """
-
-    core: KernelMap
-    loss: MarginLoss
-    lam: float
-    classes: AnyArray
-    state: FloatArray
-    taken: int
-    burn_in: int
-    count: int
-    _: KW_ONLY
-    all_rows: bool
-    seed: int
-    part: int
-
-    def __call__(self, drawn: Block) -> FloatArray:
-        """Return the state after the steps."""
-        from daskcoreset.estimators.kernel import loops_numba as loops
-
-        sample = Sample.of(drawn, self.core, self.classes, all_rows=self.all_rows)
-        order = sample.order(self.count, order_stream(self.seed, self.part))
-        beta, total = state = self.state.copy()
-        gram, radius = self.core.gram(), self.loss.safe_radius(self.lam)
-        numbers = np.array([self.lam, radius, float(self.taken), float(self.burn_in)])
-        for k, signs in enumerate(sample.signs):
-            loops.average(
-                sample.values, sample.cells, signs, order, gram, numbers, self.loss.numbers,
-                beta[k], total[k],
-            )  # fmt: skip
-        return np.asarray(state)

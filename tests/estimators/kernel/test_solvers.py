@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,13 +12,14 @@ import scipy.optimize
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators.kernel import solvers
 from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem
+from daskcoreset.estimators.kernel.objective import ROOT, KernelProblem, Solution
 from daskcoreset.estimators.kernel.solvers import solve_avm, solve_csvrg, solve_newton
 from tests.pairs import each
-from tests.tools.kernel_problems import U, X, Y, kernel_values, objective, rows
+from tests.tools.kernel_problems import U, X, Y, kernel_values, objective, problem_of
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]
@@ -24,8 +28,8 @@ CORE = KernelMap(5.0, X[:40])
 
 @each(loss=SMOOTH, lam=[0.3, 30.0, 3000.0])
 def test_newton__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
-    data = rows()
-    found = solve_newton(KernelProblem(data, CORE, loss, lam), tol=1e-12)
+    problem = problem_of(CORE, loss, lam)
+    found = solve_newton(problem, tol=1e-12)
     eigenvalues, vectors = np.linalg.eigh(CORE.gram())
     into = vectors / np.sqrt(np.maximum(eigenvalues, 1e-12))
     features = kernel_values(CORE, X) @ into
@@ -45,15 +49,15 @@ def test_newton__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
     assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], CORE, loss, lam))
     assert found.objectives[0] <= general.fun * (1 + 1e-6)
     gaps = ((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)
-    assert data.radius == pytest.approx(np.sqrt(gaps.min(axis=1).max()))
+    assert problem.radius == pytest.approx(np.sqrt(gaps.min(axis=1).max()))
 
 
 def test_csvrg__converges_linearly() -> None:
     """Theorem 8: with 100 L steps of 0.05 / L every epoch at least halves what is left."""
-    data = rows()
-    solve_csvrg(KernelProblem(data, KernelMap(5.0, X), ODM, 4.0), n_epochs=12, tol=0.0)
-    norms = [entry["gradient"] for entry in data.trace]
-    assert data.reads == len(norms) == 13
+    problem = problem_of(KernelMap(5.0, X), ODM, 4.0)
+    solve_csvrg(problem, n_epochs=12, tol=0.0)
+    norms = [entry["gradient"] for entry in problem.trace]
+    assert problem.reads == len(norms) == 13
     for epoch in range(9):
         assert norms[epoch + 1] < 0.5 * norms[epoch]
 
@@ -62,7 +66,7 @@ def test_avm__averages_the_second_half_of_the_iterates(monkeypatch: pytest.Monke
     """A plain reading of the steps, in the span of all core points, with its own projection."""
     loss, lam, n_steps = LOSSES["hinge"], 10.0, 301
     monkeypatch.setattr(solvers, "_MIN_STEPS", n_steps)
-    found = solve_avm(KernelProblem(rows(), CORE, loss, lam), seed=5)
+    found = solve_avm(problem_of(CORE, loss, lam), seed=5)
     assert found.n_iter == n_steps
     order = draw_with_replacement(U, n_steps, stream(5, Stage.DESCENT, ROOT, solvers._ORDER))
     gram, values = CORE.gram(), kernel_values(CORE, X)
@@ -76,3 +80,16 @@ def test_avm__averages_the_second_half_of_the_iterates(monkeypatch: pytest.Monke
         iterates.append(beta)
     mean = np.mean(iterates[n_steps // 2 :], axis=0)
     assert np.allclose(found.beta[:, 0], mean, atol=1e-10)
+
+
+@pytest.mark.parametrize("solve", [solve_csvrg, solve_avm])
+def test_gradient_solvers__predict_hours(
+    solve: Callable[[KernelProblem], Solution], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = problem_of(CORE, ODM, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve(problem)
+    monkeypatch.setattr(solvers, "_LONG", 1e-3)
+    with pytest.warns(CoresetWarning, match=r"about 0.0 hours .* 40 core points, up to .* passes"):
+        solve(problem)
