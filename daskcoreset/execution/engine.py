@@ -22,6 +22,7 @@ from daskcoreset.core.deadline import check_time
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import about_member
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.local import compute_options
@@ -102,19 +103,19 @@ class BlockResults(Generic[T]):
         """
         return self.offsets()[block_index] + position
 
-    def numbered(self, rows: Block) -> Block:
-        """Return `marked` rows of some blocks, numbered as in the whole data.
+    def numbers(self, rows: Block) -> IndexArray:
+        """Return the numbers, in the whole data, of rows of some blocks that are `marked`.
 
         Examples
         --------
         >>> rows = marked(Block(np.zeros((5, 1)), np.ones(5)), 1)
-        >>> BlockResults(None, {0: 10, 1: 5}).numbered(rows).rows
+        >>> BlockResults(None, {0: 10, 1: 5}).numbers(rows)
         array([10, 11, 12, 13, 14])
         """
         marks: Any = rows.rows
         starts = np.array(list(self.offsets().items()), dtype=np.int64).reshape(-1, 2)
         places = np.searchsorted(starts[:, 0], marks >> _WITHIN_BITS)
-        return replace(rows, rows=starts[places, 1] + (marks & (2**_WITHIN_BITS - 1)))
+        return np.asarray(starts[places, 1] + (marks & (2**_WITHIN_BITS - 1)))
 
     def check(self) -> None:
         """Raise an error for the first invalid row of all blocks, or for data without rows."""
@@ -128,7 +129,7 @@ class BlockResults(Generic[T]):
 
 
 def marked(rows: Block, block_index: int) -> Block:
-    """Return rows of a block, numbered by the block too, for `BlockResults.numbered`."""
+    """Return rows of a block, numbered by the block too, for `BlockResults.numbers`."""
     within = np.arange(len(rows)) if rows.rows is None else rows.rows
     return replace(rows, rows=within + (block_index << _WITHIN_BITS))
 

@@ -6,7 +6,7 @@ lose nothing. They run in one thread without BLAS, so that their bits are the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from daskcoreset.core.invalid import no_weight_error
 from daskcoreset.core.linalg import dense_rows, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.execution.engine import BlockResults, map_reduce, marked
 from daskcoreset.inputs.blocks import RowBlocks
 
 if TYPE_CHECKING:
@@ -43,51 +43,17 @@ _ROUNDS = 4
 _OFFERED = 200_000
 
 
-@dataclass(frozen=True, eq=False)
-class CoverRows:
-    """Some rows of the data.
-
-    Attributes
-    ----------
-    rows : Block
-        Dense, numbered within the blocks they come from.
-    block_indices : ndarray of shape (r,), int64
-        Numbers of those blocks.
-    """
-
-    rows: Block
-    block_indices: IndexArray
-
-    def __len__(self) -> int:
-        return len(self.block_indices)
-
-    @property
-    def points(self) -> AnyArray:
-        """The rows, of shape (r, d)."""
-        return np.asarray(self.rows.points)
-
-    def take(self, positions: IndexArray) -> CoverRows:
-        """Return the rows at `positions`."""
-        return CoverRows(self.rows.take(positions), self.block_indices[positions])
-
-    def indices(self, offsets: Mapping[int, int]) -> IndexArray:
-        """Return the numbers of the rows in the whole data, given the first of every block."""
-        assert self.rows.rows is not None  # noqa: S101 - `take_rows` numbers them
-        starts = [offsets[block] for block in self.block_indices.tolist()]
-        return np.asarray(starts + self.rows.rows)
-
-
-def take_rows(block: Block, block_index: int, positions: IndexArray) -> CoverRows:
-    """Take rows out of a block, dense."""
+def take_rows(block: Block, block_index: int, positions: IndexArray) -> Block:
+    """Take rows out of a block, dense, and numbered by the block too."""
     rows = block.take(positions)
-    rows = replace(rows, points=dense_rows(rows.points))
-    return CoverRows(rows, np.full(len(positions), block_index, dtype=np.int64))
+    return marked(replace(rows, points=dense_rows(rows.points)), block_index)
 
 
-def join(parts: Sequence[CoverRows]) -> CoverRows:
-    """Put core points after one another."""
-    rows = concatenate([part.rows for part in parts])
-    return CoverRows(rows, np.concatenate([part.block_indices for part in parts]))
+def _in_order(*parts: Block | None) -> Block:
+    """Put core points together, in the order of the data."""
+    rows = concatenate([part for part in parts if part is not None])
+    numbers: Any = rows.rows
+    return rows.take(np.argsort(numbers, kind="stable"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,19 +161,15 @@ class _Reads:
         self.count += 1
         return self.last.value
 
-    def cells(self, core: CoverRows | None, n_offered: int = 0) -> CellSummary:
+    def cells(self, core: Block | None, n_offered: int = 0) -> CellSummary:
         """Weigh the cells of core points, and find the rows farthest from all of them."""
         points = None if core is None else core.points
         chunk = partial(summarise_cells, n_offered=n_offered)
         summary: CellSummary = self(chunk, merge_summaries, points)
         return summary
 
-    def in_order(self, core: CoverRows) -> CoverRows:
-        """Return core points in the order of the data."""
-        return core.take(np.argsort(core.indices(self.last.offsets()), kind="stable"))
-
     def finished(
-        self, core: CoverRows, cells: CellSummary, diameter: float | None, least: float = 0.0
+        self, core: Block, cells: CellSummary, diameter: float | None, least: float = 0.0
     ) -> Cover:
         """Return the cover, from the results of the last pass."""
         if not np.isfinite(cells.farthest):
@@ -225,11 +187,11 @@ class _Reads:
         return Cover(
             core.points,
             cells.weights,
-            core.indices(self.last.offsets()),
+            self.last.numbers(core),
             diameter,
             self.last.n_kept,
             self.count,
-            core.rows.labels,
+            core.labels,
             radius,
             least,
             dict(self.last.sizes),
@@ -241,20 +203,20 @@ class _Reads:
 
 def _of_diameter(reads: _Reads, diameter: float, max_points: int) -> Cover:
     """Open cells until all rows are covered, then weigh them."""
-    core: CoverRows | None = None
+    core: Block | None = None
     for extra in range(_ROUNDS + 1):
         n_core = 0 if core is None else len(core)
         room = max_points - n_core
         rule = OnlineRule(diameter / 2, room, room if extra == _ROUNDS else int(_SPARE * n_core))
         opened: Opened = reads(rule.open_cells, rule.merge, None if core is None else core.points)
-        core = opened.core if core is None else join([core, opened.core])
+        core = opened.core if core is None else concatenate([core, opened.core])
         if opened.full:
             break
         # Without the dropped ones, rows that only these cover would need another pass.
         if opened.dropped is not None and len(core) + len(opened.dropped) <= max_points:
-            core = reads.in_order(join([core, opened.dropped]))
+            core = _in_order(core, opened.dropped)
             return reads.finished(core, reads.cells(core), diameter)
-    last = int(core.indices(reads.last.offsets()).max()) + 1 if core is not None else 0
+    last = int(reads.last.numbers(_in_order(core))[-1]) + 1
     raise InvalidInputError(
         f"diameter is {diameter:g}, which needs more than {max_points:,} core points: so many "
         f"were found among the first {last:,} of {reads.last.n_rows:,} rows",
@@ -327,16 +289,16 @@ class Opened:
 
     Attributes
     ----------
-    core : CoverRows
+    core : Block
         At more than the radius from one another, in the order of the blocks.
-    dropped : CoverRows or None
+    dropped : Block or None
         Core points of blocks that others cover. None once there are too many to hold.
     full : bool
         Whether there are more than may be kept, so that rows stay uncovered.
     """
 
-    core: CoverRows
-    dropped: CoverRows | None
+    core: Block
+    dropped: Block | None
     full: bool
 
 
@@ -372,8 +334,8 @@ class OnlineRule:
         if first.dropped is not None and second.dropped is not None:
             covered = np.setdiff1d(np.arange(len(second.core)), rows)
             if len(first.dropped) + len(second.dropped) + len(covered) <= self.max_dropped:
-                dropped = join([first.dropped, second.dropped, second.core.take(covered)])
-        core = join([first.core, second.core.take(rows)])
+                dropped = concatenate([first.dropped, second.dropped, second.core.take(covered)])
+        core = concatenate([first.core, second.core.take(rows)])
         return Opened(core, dropped, first.full or second.full or full)
 
 
@@ -387,7 +349,7 @@ def _of_farthest_rows(reads: _Reads, max_points: int) -> Cover:
     own traversal, and the root goes on among the rows offered as long as no other row could be
     farther. A pass at most quadruples the core points.
     """
-    core: CoverRows | None = None
+    core: Block | None = None
     gap = np.inf
     while True:
         n_core = 0 if core is None else len(core)
@@ -397,8 +359,8 @@ def _of_farthest_rows(reads: _Reads, max_points: int) -> Cover:
             # With the farthest row, core points are one row more than there may be cells.
             least = float(np.sqrt(min(gap, cells.farthest)))
             return reads.finished(core, cells, None, least)
-        core, added_gap = _extended(core, cells, room)
-        core, gap = reads.in_order(core), min(gap, added_gap)
+        added, added_gap = _farthest_offered(core, cells, room)
+        core, gap = _in_order(core, added), min(gap, added_gap)
 
 
 def _n_offered(n_core: int, n_blocks: int, room: int) -> int:
@@ -408,8 +370,8 @@ def _n_offered(n_core: int, n_blocks: int, room: int) -> int:
     return min(room, max(16, min(3 * n_core, _OFFERED // n_blocks)))
 
 
-def _extended(core: CoverRows | None, cells: CellSummary, room: int) -> tuple[CoverRows, float]:
-    """Add rows that were offered, and return the least squared distance from those before."""
+def _farthest_offered(core: Block | None, cells: CellSummary, room: int) -> tuple[Block, float]:
+    """Return the next core points, and their least squared distance from those before."""
     points = cells.offered.points
     squares = np.full(len(points), np.inf)
     if core is not None:
@@ -418,9 +380,7 @@ def _extended(core: CoverRows | None, cells: CellSummary, room: int) -> tuple[Co
     chosen = farthest_first(points, room, squares=squares.copy(), limit=cells.remaining)
     if not len(chosen.rows):
         chosen = farthest_first(points, min(1, room), squares=squares)
-    added = cells.offered.take(chosen.rows)
-    gap = float(chosen.gaps.min(initial=np.inf))
-    return (added if core is None else join([core, added])), gap
+    return cells.offered.take(chosen.rows), float(chosen.gaps.min(initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,7 +457,7 @@ class CellSummary:
         Weight of the rows nearest to each.
     farthest : float
         Squared distance of the farthest row.
-    offered : CoverRows
+    offered : Block
         Rows far away.
     remaining : float
         Squared distance of the farthest row not offered, once those offered are core points.
@@ -505,7 +465,7 @@ class CellSummary:
 
     weights: FloatArray
     farthest: float
-    offered: CoverRows
+    offered: Block
     remaining: float
 
 
@@ -532,7 +492,7 @@ def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
     return CellSummary(
         first.weights + second.weights,
         max(first.farthest, second.farthest),
-        join([first.offered, second.offered]),
+        concatenate([first.offered, second.offered]),
         max(first.remaining, second.remaining),
     )
 

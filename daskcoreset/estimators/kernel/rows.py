@@ -94,7 +94,10 @@ def sample_classes(
     sample_block = partial(_sample_block, sizes=sizes, seed=seed)
     found = map_reduce(blocks, sample_block, partial(merge_reservoirs, size=sizes))
     strata: Strata = found.value
-    return {label: replace(part, rows=found.numbered(part.rows)) for label, part in strata.items()}
+    return {
+        label: replace(part, rows=replace(part.rows, rows=found.numbers(part.rows)))
+        for label, part in strata.items()
+    }
 
 
 def sample_core_points(strata: Strata, count: int) -> Block:
