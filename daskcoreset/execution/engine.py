@@ -22,7 +22,6 @@ from daskcoreset.core.deadline import check_time
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import about_member
-from daskcoreset.core.typing import IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.local import compute_options
@@ -34,9 +33,6 @@ from daskcoreset.inputs.blocks import BlockRows, RowBlocks
 from daskcoreset.inputs.cube_blocks import unflattened
 
 T = TypeVar("T")
-
-# Bits of the number of a row within its block, behind the number of the block.
-_WITHIN_BITS = 40
 
 
 @dataclass(frozen=True)
@@ -103,20 +99,6 @@ class BlockResults(Generic[T]):
         """
         return self.offsets()[block_index] + position
 
-    def numbers(self, rows: Block) -> IndexArray:
-        """Return the numbers, in the whole data, of rows of some blocks that are `marked`.
-
-        Examples
-        --------
-        >>> rows = marked(Block(np.zeros((5, 1)), np.ones(5)), 1)
-        >>> BlockResults(None, {0: 10, 1: 5}).numbers(rows)
-        array([10, 11, 12, 13, 14])
-        """
-        marks: Any = rows.rows
-        starts = np.array(list(self.offsets().items()), dtype=np.int64).reshape(-1, 2)
-        places = np.searchsorted(starts[:, 0], marks >> _WITHIN_BITS)
-        return np.asarray(starts[places, 1] + (marks & (2**_WITHIN_BITS - 1)))
-
     def check(self) -> None:
         """Raise an error for the first invalid row of all blocks, or for data without rows."""
         if self.invalid is not None:
@@ -126,12 +108,6 @@ class BlockResults(Generic[T]):
             dropped = self.n_rows
             reason = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
             raise InvalidInputError(f"{reason}", remedy="pass at least one usable row")
-
-
-def marked(rows: Block, block_index: int) -> Block:
-    """Return rows of a block, numbered by the block too, for `BlockResults.numbers`."""
-    within = np.arange(len(rows)) if rows.rows is None else rows.rows
-    return replace(rows, rows=within + (block_index << _WITHIN_BITS))
 
 
 @one_thread()

@@ -18,7 +18,8 @@ from daskcoreset.core.invalid import no_weight_error
 from daskcoreset.core.linalg import dense_rows, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.execution.engine import BlockResults, map_reduce, marked
+from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.execution.select import row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
 
 if TYPE_CHECKING:
@@ -44,16 +45,17 @@ _OFFERED = 200_000
 
 
 def take_rows(block: Block, block_index: int, positions: IndexArray) -> Block:
-    """Take rows out of a block, dense, and numbered by the block too."""
+    """Take rows out of a block, dense, and numbered by `row_keys`."""
     rows = block.take(positions)
-    return marked(replace(rows, points=dense_rows(rows.points)), block_index)
+    keys = row_keys(rows, block_index)
+    return replace(rows, points=dense_rows(rows.points), rows=keys)
 
 
 def _in_order(*parts: Block | None) -> Block:
     """Put core points together, in the order of the data."""
     rows = concatenate([part for part in parts if part is not None])
-    numbers: Any = rows.rows
-    return rows.take(np.argsort(numbers, kind="stable"))
+    keys: Any = rows.rows
+    return rows.take(np.argsort(keys))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +163,11 @@ class _Reads:
         self.count += 1
         return self.last.value
 
+    def numbers(self, core: Block) -> IndexArray:
+        """Return the numbers of core points in the whole data."""
+        keys: Any = core.rows
+        return row_numbers(keys, self.last.offsets())
+
     def cells(self, core: Block | None, n_offered: int = 0) -> CellSummary:
         """Weigh the cells of core points, and find the rows farthest from all of them."""
         points = None if core is None else core.points
@@ -187,7 +194,7 @@ class _Reads:
         return Cover(
             core.points,
             cells.weights,
-            self.last.numbers(core),
+            self.numbers(core),
             diameter,
             self.last.n_kept,
             self.count,
@@ -216,7 +223,7 @@ def _of_diameter(reads: _Reads, diameter: float, max_points: int) -> Cover:
         if opened.dropped is not None and len(core) + len(opened.dropped) <= max_points:
             core = _in_order(core, opened.dropped)
             return reads.finished(core, reads.cells(core), diameter)
-    last = int(reads.last.numbers(_in_order(core))[-1]) + 1
+    last = int(reads.numbers(_in_order(core))[-1]) + 1
     raise InvalidInputError(
         f"diameter is {diameter:g}, which needs more than {max_points:,} core points: so many "
         f"were found among the first {last:,} of {reads.last.n_rows:,} rows",

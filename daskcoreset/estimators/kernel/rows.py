@@ -19,7 +19,8 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.execution.engine import map_reduce, marked
+from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.select import row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
 
 # A sample of every class, by its label.
@@ -36,7 +37,7 @@ def _sample_block(
     block: Block, block_index: int, _broadcast: object, *, sizes: dict[Any, int], seed: int
 ) -> Strata:
     rng = stream(seed, Stage.DESCENT, block_index, _FOLD)
-    return sample_strata(marked(block, block_index), sizes, rng)
+    return sample_strata(replace(block, rows=row_keys(block, block_index)), sizes, rng)
 
 
 def quotas_of(size: int, classes: AnyArray, weights: FloatArray) -> dict[Any, int]:
@@ -93,11 +94,11 @@ def sample_classes(
     sizes = {label: max(_SPARE * points, n_rows.get(label, 0)) for label in classes.tolist()}
     sample_block = partial(_sample_block, sizes=sizes, seed=seed)
     found = map_reduce(blocks, sample_block, partial(merge_reservoirs, size=sizes))
-    strata: Strata = found.value
-    return {
-        label: replace(part, rows=replace(part.rows, rows=found.numbers(part.rows)))
-        for label, part in strata.items()
-    }
+    strata: Strata = {}
+    for label, part in found.value.items():
+        numbers = row_numbers(part.rows.rows, found.offsets())
+        strata[label] = replace(part, rows=replace(part.rows, rows=numbers))
+    return strata
 
 
 def sample_core_points(strata: Strata, count: int) -> Block:
