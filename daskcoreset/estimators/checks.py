@@ -179,14 +179,16 @@ class CheckedParameters:
 
     def _validate_params(self) -> None:
         for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
-            # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
+            constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
+            # Scikit-learn compares all numbers of Python's tower, flags and spans of time with
+            # bounds.
             is_plain = isinstance(value, (int, float, np.number))
             is_span = isinstance(value, np.timedelta64)
-            if isinstance(value, numbers.Real) and (is_span or not is_plain):
+            is_flag = isinstance(value, bool) and constraints and "boolean" not in constraints
+            if isinstance(value, numbers.Real) and (is_span or is_flag or not is_plain):
                 raise InvalidTypeError(
                     f"{name} is {shown(value)}", argument=name, remedy="pass a plain number"
                 )
-            constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
             if Sensitivity in constraints and not isinstance(value, (str, Sensitivity, NoneType)):
                 resolve_method(value)  # says what a method may be
             allowed = {name: constraints} if constraints else {}

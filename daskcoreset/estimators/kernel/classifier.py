@@ -63,8 +63,8 @@ _MIN_ROWS, _ROWS_PER_POINT, _HELD_NUMBERS = 10_000, 100, 2**26
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
     "lam": [Interval(Real, 0, None, closed="neither"), None],
-    "theta": [Real],
-    "mu": [Real],
+    "theta": [Interval(Real, 0, 1, closed="left")],
+    "mu": [Interval(Real, 0, 1, closed="right")],
     "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
 }
 

@@ -12,8 +12,6 @@ from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.core.validation import is_number
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.decision import DecisionFunction
 
 # Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache.
@@ -52,12 +50,6 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
     if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / n_features
-    if not is_number(gamma) or not (np.isfinite(float(gamma)) and gamma > 0):
-        raise InvalidInputError(
-            f"gamma is {gamma!r}",
-            argument="gamma",
-            remedy='pass "scale", "auto" or a positive number',
-        )
     return float(gamma)
 
 

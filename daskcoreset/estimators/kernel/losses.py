@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -143,24 +142,12 @@ def resolve_loss(name: str, *, theta: float, mu: float) -> MarginLoss:
     ----------
     name : {"hinge", "squared_hinge", "odm"}
     theta, mu : float
-        Of "odm". Wrong values are an error for the other losses, too.
+        Of "odm". The other losses have none.
 
     Examples
     --------
     >>> resolve_loss("odm", theta=0.2, mu=0.5)
     MarginLoss(name='odm', theta=0.2, mu=0.5, linear=False)
     """
-    if not 0.0 <= theta < 1.0:
-        raise InvalidInputError(
-            f"theta is {theta}, outside [0, 1)",
-            argument="theta",
-            remedy="pass half the width of the band of margins without loss, such as 0.4",
-        )
-    if not 0.0 < mu <= 1.0:
-        raise InvalidInputError(
-            f"mu is {mu}, outside (0, 1]",
-            argument="mu",
-            remedy="pass the weight of margins above the band, such as 0.4",
-        )
     loss = LOSSES[name]
     return replace(loss, theta=float(theta), mu=float(mu)) if name == "odm" else loss

@@ -88,6 +88,10 @@ def test_coreset__drawn_weights_are_unbiased() -> None:
 def test_fit__refuses_what_excludes_each_other() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"loss": "hinge"}, "loss is .* no second derivative"),
+        ({"theta": 1.0}, r"'theta' .* \[0.0, 1.0\)"),
+        ({"mu": 0.0}, r"'mu' .* \(0.0, 1.0\]"),
+        ({"gamma": np.inf}, "'gamma'"),
+        ({"max_points": 10**6}, "'max_points'"),
         ({"diameter": 0.1}, "diameter is 0.1, but core_points=.drawn. does not bound"),
         ({"diameter": 1e-3, "core_points": "cover", "max_points": 9}, "more than 9 core points"),
     ]
