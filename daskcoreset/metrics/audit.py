@@ -20,7 +20,7 @@ from daskcoreset.core.validation import as_float, as_int, check_flag, check_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import check_usable, data_of
-from daskcoreset.metrics.poisson_sample import (
+from daskcoreset.metrics.intervals import (
     BASE,
     CostEstimates,
     Interval,
@@ -84,11 +84,13 @@ def candidate_solutions(
         raise InvalidInputError(
             "solutions is empty", argument="solutions", remedy="pass at least one solution"
         )
-    d = int(block.points.shape[1])
-    read = (objective.read(solution, d, "solutions") for solution in several)
-    return tuple(names), tuple(
-        objective.labelled(solution, block, "solutions") for solution in read
-    )
+    return tuple(names), tuple(_read(objective, one, block, "solutions") for one in several)
+
+
+def _read(objective: Objective[Any], solution: Any, block: Block, name: str) -> Any:
+    """Return the solution that was passed as the argument `name`, after checks."""
+    read = objective.read(solution, int(block.points.shape[1]), name)
+    return objective.labelled(read, block, name)
 
 
 # Centers or components of the default solutions, if their number is unknown.
@@ -211,9 +213,7 @@ class Audit:
         True
         """
         level = as_float("confidence", confidence, "0.95")
-        rows = self._estimates.coreset_rows
-        checked = self.objective.read(solution, rows.points.shape[1], "solution")
-        checked = self.objective.labelled(checked, rows, "solution")
+        checked = _read(self.objective, solution, self._estimates.coreset_rows, "solution")
         if isinstance(checked, np.ndarray):
             check_usable(Block(checked, np.ones(len(checked))), "solution")
         return self._estimates.interval(checked, level)
@@ -344,16 +344,16 @@ def audit(
     ----------
     Schwiegelshohn and Sheikh-Omar (2022), section 4.
     """
-    _check_kinds(coreset, objective)
+    check_type("coreset", coreset, Coreset, "pass Coreset objects only")
+    check_type("objective", objective, (Objective, NoneType), "pass Objective objects only")
     seed = resolve_seed(random_state)
     if progress is not None:
         check_flag("progress", progress)
-    rows = Block(coreset.points, coreset.weights, coreset.labels)
+    rows = rows_of(coreset)
     check_usable(rows)
     labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
     if objective is None:
-        objective = objective_for(coreset.provenance, n_clusters, rows)
-        objective = _judging(objective, coreset, labelled, solutions)
+        objective = cost_for(coreset, n_clusters, labelled=labelled, solutions=solutions)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
     on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
     if sample_size is None:
@@ -396,78 +396,65 @@ def audit(
 
 def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any] | None) -> Any:
     """Return costs of solutions on a coreset, as `Coreset.cost` says."""
-    if objective is not None and not isinstance(objective, Objective):
-        raise InvalidTypeError(
-            f"objective is {objective!r}", argument="objective", remedy="pass an Objective"
-        )
+    check_type("objective", objective, (Objective, NoneType), "pass an Objective")
     if solutions is None:
         raise InvalidTypeError(
             "solutions is None",
             argument="solutions",
             remedy="pass centers, or other solutions of the cost",
         )
-    rows = Block(coreset.points, coreset.weights, coreset.labels)
+    rows = rows_of(coreset)
     check_usable(rows)
     if objective is None:
-        known, linear = coreset.provenance.get("objective"), _are_linear(solutions)
-        if linear and (known is None or coreset.labels is None):
-            raise InvalidInputError(
-                "solutions is a linear model, but the coreset records no cost for "
-                "it, or has no labels",
-                argument="solutions",
-                remedy='pass objective, for example daskcoreset.objectives.LinearCost("hinge"), '
-                "and build the coreset with y",
-            )
-        objective = objective_for(coreset.provenance, 1 if known is None else None, rows)
-        objective = _judging(objective, coreset, coreset.labels is not None, solutions)
+        # Centers have a cost on any rows.
+        n_clusters = 1 if coreset.provenance.get("objective") is None else None
+        labelled = coreset.labels is not None
+        objective = cost_for(coreset, n_clusters, labelled=labelled, solutions=solutions)
     _, several = candidate_solutions(objective, rows, solutions, 0)
     costs = np.array([objective.cost(rows, solution) for solution in several])
     single = not isinstance(solutions, Mapping) and objective.several(solutions)[0] is solutions
     return float(costs[0]) if single else costs
 
 
-def _are_linear(solutions: Any) -> bool:
-    """Whether solutions are fitted models with coefficients, rather than centers."""
-    several = list(solutions.values()) if isinstance(solutions, Mapping) else solutions
-    several = several if isinstance(several, (list, tuple)) else [several]
-    return any(hasattr(solution, "coef_") for solution in several)
-
-
-def _judging(
-    objective: Objective[Any], coreset: Coreset, labelled: bool, solutions: Any
+def cost_for(
+    coreset: Coreset, n_clusters: int | None, *, labelled: bool, solutions: Any = None
 ) -> Objective[Any]:
-    """Return the cost of models of the labels, if they alone say what the rows are for.
+    """Return the cost that a coreset is made for.
+
+    If it is for any number of clusters, its labels say what the rows are for: the cost is that of
+    models of the labels, unless `n_clusters` or solutions without coefficients are passed.
 
     Raises
     ------
     InvalidInputError
-        Solutions are linear models, and labels are missing.
+        Solutions are linear models, and the data or the coreset have no labels.
     """
-    labels, linear = coreset.labels, _are_linear(solutions)
+    objective = objective_for(coreset.provenance, n_clusters, rows_of(coreset))
+    several = list(solutions.values()) if isinstance(solutions, Mapping) else solutions
+    several = several if isinstance(several, (list, tuple)) else [several]
+    linear = any(hasattr(solution, "coef_") for solution in several)
     if objective != QuantizationError() or (solutions is not None and not linear):
         return objective
-    if not labelled or labels is None:
-        if linear:
-            raise InvalidInputError(
-                "solutions are linear models, but labels are missing",
-                argument="solutions",
-                remedy="build the coreset with y, and pass the y of X",
-            )
-        return objective
-    return LeastSquaresCost() if is_regression(labels) else LinearCost("logistic")
+    if labelled and coreset.labels is not None:
+        return LeastSquaresCost() if is_regression(coreset.labels) else LinearCost("logistic")
+    if linear:
+        raise InvalidInputError(
+            "solutions are linear models, but labels are missing",
+            argument="solutions",
+            remedy="build the coreset with y, and pass the y of X",
+        )
+    return objective
+
+
+def rows_of(coreset: Coreset) -> Block:
+    """Return the rows of a coreset."""
+    return Block(coreset.points, coreset.weights, coreset.labels)
 
 
 def is_regression(labels: AnyArray) -> bool:
     """Whether labels are numbers to predict: floats, or too many integers for classes."""
     many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
     return labels.dtype.kind == "f" or many
-
-
-def cost_for(coreset: Coreset, n_clusters: int | None) -> Objective[Any]:
-    """Return the cost that an audit of a coreset compares by default."""
-    rows = Block(coreset.points, coreset.weights, coreset.labels)
-    objective = objective_for(coreset.provenance, n_clusters, rows)
-    return _judging(objective, coreset, coreset.labels is not None, None)
 
 
 def _check_weight(found: float, built: float) -> None:
@@ -492,11 +479,6 @@ def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -
             f"coreset are {classes[:5].tolist()}. Rows of other labels count as "
             "the rest. Pass the labels of the build."
         )
-
-
-def _check_kinds(coreset: Any, objective: Any) -> None:
-    check_type("coreset", coreset, Coreset, "pass Coreset objects only")
-    check_type("objective", objective, (Objective, NoneType), "pass Objective objects only")
 
 
 def _weighed(blocks: RowBlocks, coreset: Coreset) -> RowBlocks:

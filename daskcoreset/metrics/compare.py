@@ -27,7 +27,7 @@ from daskcoreset.core.validation import as_int
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.metrics.audit import PARTS, cost_for, is_regression
+from daskcoreset.metrics.audit import PARTS, cost_for, is_regression, rows_of
 from daskcoreset.objectives import LinearCost, Objective, QuantizationError
 from daskcoreset.objectives.linear import positives
 
@@ -191,7 +191,8 @@ def compare(
     members = {"uniform": "uniform"} | members
     drawn, passes = _drawn(blocks, members, _sizes_of(sizes, blocks, n_clusters), n_clusters, seed)
     example = next((one for key, one in drawn.items() if key.method != "uniform"), None)
-    objective = cost_for(example or next(iter(drawn.values())), n_clusters)
+    example = example or next(iter(drawn.values()))
+    objective = cost_for(example, n_clusters, labelled=example.labels is not None)
     costs = _costs(blocks, objective, drawn, seed)
     least = {name: min(found.values()) for name, found in costs.items()}
     rows: dict[tuple[str, int], list[float]] = {}
@@ -285,12 +286,12 @@ def _costs(
     rng = stream(seed, Stage.AUDIT, 0, 3)
     found: dict[str, dict[_Key, Any]] = {}
     for key, coreset in drawn.items():
-        for name, solution in _solutions(objective, _block(coreset), rng):
+        for name, solution in _solutions(objective, rows_of(coreset), rng):
             found.setdefault(name, {})[key] = solution
     led: list[tuple[str, _Key, Any]] = []
     for name, solutions in found.items():
         for key in solutions:
-            block = _block(drawn[key])
+            block = rows_of(drawn[key])
             on_coreset = partial(objective.cost, block)
             best = min(solutions.values(), key=on_coreset)
             led.append((name, key, _moved(objective, block, best)))
@@ -327,10 +328,6 @@ def _solutions(
         starts = [of_parts.solve(block, rng) for _ in range(_STARTS if k > 1 else 1)]
         best = min(starts, key=lambda solution: of_parts.cost(block, solution))
         yield (f"k={k}" if k > 1 else "fitted"), best
-
-
-def _block(coreset: Coreset) -> Block:
-    return Block(coreset.points, coreset.weights, coreset.labels)
 
 
 def _total_costs(
