@@ -20,7 +20,7 @@ from dask.base import tokenize
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_float, as_int, check_flag, shown
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -430,12 +430,10 @@ def _dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return `dtype` as a dtype object if it is float32 or float64."""
     try:
         resolved = np.dtype(dtype)
-    except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            f"dtype is {shown(dtype)}", argument="dtype", remedy="pass 'float32' or 'float64'"
-        ) from error
-    if resolved not in (np.dtype("float32"), np.dtype("float64")):
+    except (TypeError, ValueError):
+        resolved = None
+    if resolved not in {np.dtype("float32"), np.dtype("float64")}:
         raise InvalidInputError(
-            f"dtype is {resolved}", argument="dtype", remedy="pass float32 or float64"
+            f"dtype is {shown(dtype)}", argument="dtype", remedy="pass 'float32' or 'float64'"
         )
     return resolved

@@ -84,7 +84,7 @@ def plot_coreset(
     bins : int, optional
         Cells of the density along each axis. Default: 30 to 120, by the number of rows.
     legend : bool, default=True
-        Whether to explain sizes and labels.
+        Whether to explain sizes, and labels if at most ten are different.
     on_invalid : {"raise", "drop"}, optional
         As in `Coreset.audit`.
     **style
@@ -246,7 +246,7 @@ class _Picture(NamedTuple):
     scale : float
         Area of a marker of weight one, in square points.
     labels : ndarray or None
-        Different labels of all coresets, sorted.
+        Different labels of all coresets, sorted, if there are at most ten.
     legend : bool
     """
 
@@ -308,17 +308,12 @@ def _scale_of(weights: FloatArray) -> float:
 
 
 def _labels_of(coresets: Sequence[Coreset]) -> AnyArray | None:
-    """Return the different labels of all coresets, sorted; of many texts the heaviest nine."""
-    labelled = [(one.labels, one.weights) for one in coresets if one.labels is not None]
-    if not labelled:
+    """Return the different labels of all coresets, sorted. None if there are none or too many."""
+    parts = [one.labels for one in coresets if one.labels is not None]
+    if not parts:
         return None
-    labels, weights = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
-    every, codes = np.unique(labels, return_inverse=True)
-    if len(every) > len(CLASSES) and every.dtype.kind not in "fiu":
-        heaviest = np.argsort(-np.bincount(codes, weights), kind="stable")[: len(CLASSES) - 1]
-        every = every[np.sort(heaviest)]
-    found: AnyArray = every
-    return found
+    every = np.unique(np.concatenate(parts))
+    return every if len(every) <= len(CLASSES) else None
 
 
 def _axes_of(
@@ -428,28 +423,19 @@ def _draw_line(ax: Axes, values: FloatArray, coreset: Coreset, picture: _Picture
 def _draw_rows(
     ax: Axes, placed: FloatArray, coreset: Coreset, picture: _Picture, style: dict[str, Any]
 ) -> None:
-    """Draw rows as markers whose area is their weight, with a colour for each label."""
+    """Draw rows as markers whose area is their weight, with a colour for each of few labels."""
     areas = np.clip(coreset.weights * picture.scale, _SMALLEST, _LARGEST)
     order = np.argsort(-areas, kind="stable")  # small ones on top of large ones
-    usual: dict[str, Any] = {"alpha": 0.75, "lw": 0.0, "zorder": 2}
-    labels, every = coreset.labels, picture.labels
     parts: list[tuple[Any, dict[str, Any]]] = [(order, {"color": _color(coreset)})]
+    labels, every = coreset.labels, picture.labels
     if labels is not None and every is not None and not style.keys() & {"c", "color"}:
-        if len(every) > len(CLASSES):
-            parts = [(order, {"c": labels[order], "cmap": "viridis"})]
-        else:
-            looks = zip(every, CLASSES, strict=False)
-            parts = [
-                (order[labels[order] == name], {"color": color, "marker": marker, "label": name})
-                for name, (color, marker) in looks
-            ]
-            others = order[~np.isin(labels[order], every)]
-            parts += [(others, {"color": "0.5", "marker": "|", "label": "others"})] * any(others)
+        parts = [
+            (order[labels[order] == name], {"color": color, "marker": marker, "label": name})
+            for name, (color, marker) in zip(every, CLASSES, strict=False)
+        ]
     for rows, look in parts:
-        options = {**usual, **look, **style}
-        drawn = ax.scatter(placed[rows, 0], placed[rows, 1], s=areas[rows], **options)
-        if "c" in look:
-            ax.figure.colorbar(drawn, ax=ax, label="label")
+        options = {"alpha": 0.75, "lw": 0.0, "zorder": 2, **look, **style}
+        ax.scatter(placed[rows, 0], placed[rows, 1], s=areas[rows], **options)
 
 
 def _sizes(coreset: Coreset, picture: _Picture) -> list[Any]:
