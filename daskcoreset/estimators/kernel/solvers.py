@@ -32,6 +32,24 @@ from daskcoreset.estimators.kernel.objective import (
     squared_norms,
 )
 
+# Seconds on one core: for a kernel value of a pass, for a coefficient of a gradient step, and for a
+# product in a Hessian or its factor.
+_VALUE_SECONDS, _STEP_SECONDS, _PRODUCT_SECONDS = 1e-8, 2e-9, 1e-10
+
+# Seconds from which a warning predicts the time.
+_LONG = 900.0
+
+
+def _warn_slow(problem: KernelProblem, solver: str, seconds: float) -> None:
+    """Warn if a solver may take long."""
+    if seconds > _LONG:
+        warn_user(
+            f"solver={solver!r} can take {seconds / 3600:.1f} hours on one core, with "
+            f"{len(problem.core):,} core points and {problem.n_rows:,} rows. Pass a smaller "
+            "max_points, a larger diameter or a smaller size."
+        )
+
+
 # --- Newton's method, on rows in memory
 
 # Added to the kernel matrix of the core points: directions with a smaller eigenvalue are rounding.
@@ -41,7 +59,7 @@ _RIDGE = 1e-10
 _LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
 _SUFFICIENT = 1e-4
 
-_MAX_STEPS = 40
+_USUAL_STEPS, _MAX_STEPS = 6, 40
 
 # Rows that are added to a Hessian at a time.
 _PANEL_ROWS = 1024
@@ -61,12 +79,20 @@ def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
     tol : float, default=3e-5
         Stop when a further step promises to lower the objective by less than half this part of it.
 
+    Warns
+    -----
+    CoresetWarning
+        If it can take more than a quarter of an hour, as the other solvers.
+
     References
     ----------
     Chapelle (2007), Training a support vector machine in the primal.
     """
-    core, block = problem.core, problem.draw(ALL_ROWS)
-    values, farthest = np.empty((len(block), len(core))), 0.0
+    core, size = problem.core, len(problem.core)
+    n_products = n_problems(len(problem.classes)) * size**2 * (problem.n_rows + _USUAL_STEPS * size)
+    _warn_slow(problem, "newton", n_products * _PRODUCT_SECONDS)
+    block = problem.draw(ALL_ROWS)
+    values, farthest = np.empty((len(block), size)), 0.0
     with one_thread():
         for part, squares in core.squares(block.points):
             farthest = max(farthest, nearest(squares)[1])
@@ -181,26 +207,17 @@ _ORDER = 2**30
 # Steps of the averaged gradient at least.
 _MIN_STEPS = 10_000
 
-# Seconds for a kernel value of a pass, and for a coefficient of a step, on one core; and the
-# seconds from which a warning predicts the time.
-_VALUE_SECONDS, _STEP_SECONDS, _LONG = 1e-8, 2e-9, 900.0
-
 
 def max_sample_rows(core: KernelMap) -> int:
     """Return how many rows, or kernel values between them and core points, are held in memory."""
     return max(1, SAMPLE_NUMBERS // int(max(core.points.shape)))
 
 
-def _warn_slow(problem: KernelProblem, solver: str, n_reads: int, n_steps: int) -> None:
-    """Warn if passes and steps will take long."""
-    n_rows, size = problem.n_rows, len(problem.core)
-    seconds = size * (n_reads * n_rows * _VALUE_SECONDS + n_steps * _STEP_SECONDS)
-    if seconds > _LONG:
-        warn_user(
-            f"solver={solver!r} takes about {seconds / 3600:.1f} hours on one core, with {size:,} "
-            f"core points, up to {n_reads} passes over {n_rows:,} rows, and {n_steps:,} steps. "
-            'Pass a smaller max_points, a larger diameter, a smaller size, or solver="newton".'
-        )
+def _seconds(problem: KernelProblem, n_reads: int, n_steps: int) -> float:
+    """Return how long passes and the gradient steps of all problems take at most."""
+    in_passes = n_reads * problem.n_rows * _VALUE_SECONDS
+    in_steps = n_steps * n_problems(len(problem.classes)) * _STEP_SECONDS
+    return len(problem.core) * (in_passes + in_steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,11 +349,6 @@ def solve_csvrg(
         The snapshot with the least objective. The trace has "gradient", the norm of the full
         gradient of the algorithm, too.
 
-    Warns
-    -----
-    CoresetWarning
-        If it can take more than a quarter of an hour.
-
     Notes
     -----
     Steps have the length ``0.05 / L``. An epoch has ``100 L`` steps, with which the bound of
@@ -353,7 +365,7 @@ def solve_csvrg(
     lengths = np.full(n_inner, 0.05 / constant)
     descent = Descent.of(problem)
     n_columns = len(descent.beta)
-    _warn_slow(problem, "csvrg", n_epochs + 1, n_epochs * n_inner * n_columns)
+    _warn_slow(problem, "csvrg", _seconds(problem, n_epochs + 1, n_epochs * n_inner))
     # All rows, once for all, if they fit; else as many as there are steps.
     all_rows = problem.n_rows <= max_rows
     count = None if all_rows else min(n_inner, max_rows)
@@ -396,11 +408,6 @@ def solve_avm(problem: KernelProblem, *, seed: int = 0) -> Solution:
     problem : KernelProblem
     seed : int, default=0
 
-    Warns
-    -----
-    CoresetWarning
-        If it takes more than a quarter of an hour.
-
     Notes
     -----
     There is one step per row, and at least 10,000. The authors take rows in their order. Here, rows
@@ -414,7 +421,7 @@ def solve_avm(problem: KernelProblem, *, seed: int = 0) -> Solution:
     """
     n_steps, max_rows = max(_MIN_STEPS, problem.n_rows), max_sample_rows(problem.core)
     descent, burn_in = Descent.of(problem), n_steps // 2
-    _warn_slow(problem, "avm", 2, n_steps * len(descent.beta))
+    _warn_slow(problem, "avm", _seconds(problem, 2, n_steps))
     all_rows = problem.n_rows <= max_rows
     steps_per_read = n_steps if all_rows else max_rows
     for part, taken in enumerate(range(0, n_steps, steps_per_read)):

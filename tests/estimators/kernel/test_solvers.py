@@ -82,14 +82,14 @@ def test_avm__averages_the_second_half_of_the_iterates(monkeypatch: pytest.Monke
     assert np.allclose(found.beta[:, 0], mean, atol=1e-10)
 
 
-@pytest.mark.parametrize("solve", [solve_csvrg, solve_avm])
-def test_gradient_solvers__predict_hours(
+@pytest.mark.parametrize("solve", [solve_newton, solve_csvrg, solve_avm])
+def test_solvers__predict_hours(
     solve: Callable[[KernelProblem], Solution], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = problem_of(CORE, ODM, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         solve(problem)
-    monkeypatch.setattr(solvers, "_LONG", 1e-3)
-    with pytest.warns(CoresetWarning, match=r"about 0.0 hours .* 40 core points, up to .* passes"):
+    monkeypatch.setattr(solvers, "_LONG", 1e-6)
+    with pytest.warns(CoresetWarning, match=r"0.0 hours .* with 40 core points and 300 rows"):
         solve(problem)
