@@ -438,7 +438,6 @@ def farthest_first(
     squares = np.full(points.shape[0], np.inf) if squares is None else squares
     rows: list[int] = []
     gaps: list[float] = []
-    tiles = [(0, points)] if isinstance(points, np.ndarray) else None
     while len(squares) and len(rows) < count:
         row = int(squares.argmax())
         if not squares[row] > limit:
@@ -446,7 +445,7 @@ def farthest_first(
         rows.append(row)
         gaps.append(float(squares[row]))
         center = dense_rows(points[row : row + 1])[0].astype(np.float64)
-        for start, tile in _dense_tiles(points) if tiles is None else tiles:
+        for start, tile in _dense_tiles(points):
             part = squares[start : start + len(tile)]
             np.fmin(part, squared_distances(tile, center), out=part)
     return FarthestFirst(
