@@ -9,16 +9,14 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
 @jit
-def open_cells(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray, start: int, limit: float, centers: FloatArray, count: int, rows: IndexArray
+def open_cells(
+    points: AnyArray, limit: float, centers: FloatArray, count: int, rows: IndexArray
 ) -> tuple[int, int]:  # pragma: no cover - runs compiled
     """Open a cell at every row outside all cells.
 
     Parameters
     ----------
     points : ndarray of shape (n, d)
-    start : int
-        The first row to test.
     limit : float
         Squared distance up to which a row is covered.
     centers : ndarray of shape (capacity, d), float64
@@ -33,7 +31,7 @@ def open_cells(  # noqa: PLR0917 - numba takes arguments by position
         Core points now, and the first row that was not tested because there was no room.
     """
     n, d = points.shape
-    for i in range(start, n):
+    for i in range(n):
         covered = False
         # In the order in which they were opened: early core points have the most rows.
         for c in range(count):

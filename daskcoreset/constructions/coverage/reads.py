@@ -31,9 +31,6 @@ MAX_POINTS = 100_000
 # Bytes of sparse rows that are made dense at a time.
 _TILE_BYTES = 64 * 2**20
 
-# Core points that the online rule has room for at first.
-_CAPACITY = 1024
-
 # Superfluous core points are kept up to this share of all, to save a pass.
 _SPARE = 0.02
 
@@ -270,24 +267,20 @@ def online(
     # a distance that is computed again in float64 is within the radius.
     limit = float(radius * radius * (1.0 - (points.shape[1] + 8) * 2.0**-50))
     n_earlier = 0 if earlier is None else len(earlier)
-    centers = np.empty((n_earlier + min(_CAPACITY, max_points), points.shape[1]))
+    # Room for all, whose pages are in memory once they are written to.
+    centers = np.empty((n_earlier + min(max_points, points.shape[0]), points.shape[1]))
     if earlier is not None:
         centers[:n_earlier] = earlier
     rows = np.empty(len(centers), dtype=np.int64)
-    count, largest = n_earlier, n_earlier + max_points
+    count, full = n_earlier, False
     for first, tile in _dense_tiles(points):
-        stop, before = 0, count
-        while True:
-            count, stop = loops.open_cells(tile, stop, limit, centers, count, rows)
-            if stop == len(tile) or count == largest:
-                break
-            room = min(len(centers), largest - len(centers))
-            centers = np.concatenate([centers, np.empty((room, points.shape[1]))])
-            rows = np.concatenate([rows, np.empty(room, dtype=np.int64)])
+        before = count
+        count, stop = loops.open_cells(tile, limit, centers, count, rows)
         rows[before:count] += first
-        if stop < len(tile):
+        full = stop < len(tile)
+        if full:
             break
-    return rows[n_earlier:count].copy(), stop < len(tile)
+    return rows[n_earlier:count].copy(), full
 
 
 @dataclass(frozen=True, eq=False)
