@@ -20,6 +20,7 @@ from daskcoreset.core.invalid import (
     first_of,
 )
 from daskcoreset.core.labels import (
+    LABELS,
     MAX_CLASSES,
     class_factors,
     classes_of,
@@ -47,12 +48,15 @@ class Block:
         As read. Rows that are taken have theirs in NumPy's numbers or text.
     rows : ndarray of shape (n,), int64, or None
         Numbers of the rows within the block as it was read. None for all in order.
+    groups : ndarray of shape (n,) or None
+        Numbers or text. Neighboring rows of one group are an example of several rows.
     """
 
     points: Points
     weights: FloatArray
     labels: AnyArray | None = None
     rows: IndexArray | None = None
+    groups: AnyArray | None = None
 
     def __len__(self) -> int:
         return int(self.points.shape[0])
@@ -90,6 +94,7 @@ class Block:
             self.weights[positions],
             None if self.labels is None else plain_labels(self.labels[positions]),
             rows[positions],
+            None if self.groups is None else self.groups[positions],
         )
 
     def numbered(self) -> Block:
@@ -97,7 +102,7 @@ class Block:
         if self.rows is not None:
             return self
         labels = None if self.labels is None else plain_labels(self.labels)
-        return Block(self.points, self.weights, labels, np.arange(len(self)))
+        return Block(self.points, self.weights, labels, np.arange(len(self)), self.groups)
 
 
 def concatenate(blocks: Sequence[Block]) -> Block:
@@ -109,6 +114,7 @@ def concatenate(blocks: Sequence[Block]) -> Block:
         np.concatenate([block.weights for block in blocks]),
         joined([block.labels for block in blocks]),
         joined([block.rows for block in blocks]),
+        joined([block.groups for block in blocks]),
     )
 
 
@@ -340,7 +346,7 @@ def validate_block(
     Parameters
     ----------
     parts : mapping of str to object
-        "X", dense, masked or sparse, and "y" and "sample_weight" if given. A Dask array may be
+        "X", dense, masked or sparse, and others of `RowBlocks.arrays`. A Dask array may be
         made of anything: lists, None, numbers, arrays of other shapes and dtypes.
     schema : BlockSchema
     index : int, default=0
@@ -364,7 +370,9 @@ def validate_block(
     weights = np.ones(n_rows) if sample_weight is None else _plain(sample_weight, np.float64)
     if schema.metric == "cosine":
         points, lengths = unit_rows(points)
-    block = Block(points, weights, labels)
+    groups = parts.get("groups")
+    groups = None if groups is None else np.asarray(groups)
+    block = Block(points, weights, labels, groups=groups)
     if schema.on_invalid == "drop":
         kept = finite_rows(points) if lengths is None else np.flatnonzero(lengths > 0.0)
         if len(kept) < n_rows:
@@ -394,6 +402,8 @@ def _find_invalid(
     if problem is None and labels is not None and labels.dtype.kind in "OT":
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_unusable_label(labels)
+    if problem is None and block.groups is not None:
+        problem = find_unusable_label(block.groups, name="groups")
     return problem
 
 
@@ -413,8 +423,8 @@ def _find_misfit(
             found, declared = f"shape {shape}", str(expected)
         elif not _has_declared_dtype(name, part, schema):
             found, declared = f"dtype {part.dtype}", "the dtype that it declares"
-        elif name == "y":
-            problem = problem or find_masked_label(part)
+        elif name in LABELS:
+            problem = problem or find_masked_label(part, name)
         else:
             problem = problem or find_inexact(name, part, schema.columns)
         if found is not None:
@@ -432,6 +442,8 @@ def _has_declared_dtype(name: str, part: Any, schema: BlockSchema) -> bool:
     if not isinstance(dtype, np.dtype):  # of pandas
         dtype = np.asarray(part).dtype
     number = dtype.kind in "biuf"
+    if name == "groups":
+        return True
     if name == "y":
         return schema.text_labels in (None, not number)
     return number and (name != "X" or promoted_dtype(dtype).itemsize <= schema.dtype.itemsize)

@@ -12,6 +12,9 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError
 
+# Arguments that hold numbers or text.
+LABELS = ("y", "groups")
+
 # Classes at most. More are likely numbers to be regressed on, or names of rows.
 MAX_CLASSES = 256
 
@@ -61,15 +64,18 @@ def class_factors(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...])
 # --- labels that cannot be used -----------------------------------------------------------
 
 
-def find_masked_label(labels: Any) -> InvalidRow | None:
+def find_masked_label(labels: Any, name: str = "y") -> InvalidRow | None:
     """Return the first label that is masked, or None."""
     if not np.ma.is_masked(labels):
         return None
     masked = int(np.ma.getmaskarray(labels).argmax())
-    return InvalidRow("y is masked{row}", masked, "y", "fill what is masked, or drop such rows")
+    remedy = "fill what is masked, or drop such rows"
+    return InvalidRow(f"{name} is masked{{row}}", masked, name, remedy)
 
 
-def find_unusable_label(labels: AnyArray, rows: IndexArray | None = None) -> InvalidRow | None:
+def find_unusable_label(
+    labels: AnyArray, rows: IndexArray | None = None, name: str = "y"
+) -> InvalidRow | None:
     """Return the first label that is missing, or neither a number nor text; or None.
 
     Parameters
@@ -77,6 +83,8 @@ def find_unusable_label(labels: AnyArray, rows: IndexArray | None = None) -> Inv
     labels : ndarray of shape (n,)
     rows : ndarray of shape (n,), int64, or None
         Numbers of the rows. From zero on if there are none.
+    name : str, default="y"
+        The argument, for errors.
 
     Examples
     --------
@@ -90,12 +98,12 @@ def find_unusable_label(labels: AnyArray, rows: IndexArray | None = None) -> Inv
         return None
     row, _, label = found
     if labels.dtype.kind == "f" or _is_missing(label):
-        problem = "y is missing or not finite{row}"
+        problem = f"{name} is missing or not finite{{row}}"
         remedy = "drop such rows, or label them (on_invalid is about X)"
     else:
-        problem = f"y must hold numbers or text, found {a_type(label)}{{row}}"
-        remedy = "convert it, for example with y.astype(str)"
-    return InvalidRow(problem, row if rows is None else int(rows[row]), "y", remedy)
+        problem = f"{name} must hold numbers or text, found {a_type(label)}{{row}}"
+        remedy = f"convert it, for example with {name}.astype(str)"
+    return InvalidRow(problem, row if rows is None else int(rows[row]), name, remedy)
 
 
 def _are_usable(labels: AnyArray) -> Any:

@@ -70,8 +70,8 @@ class RowBlocks:
     schema : BlockSchema
         Number of features, promoted dtype, treatment of invalid rows.
     arrays : dict of str to RowArray or dask.array.Array
-        ``"X"``, and ``"y"`` and ``"sample_weight"`` if given. Dask arrays have the row chunks of
-        the blocks. Tasks read all others.
+        ``"X"``, and ``"y"``, ``"sample_weight"`` and ``"groups"`` if given. Dask arrays have the
+        row chunks of the blocks. Tasks read all others.
     indices : sequence of int
         Indices of the blocks. Some are left out where some blocks are selected.
     sizes : tuple of int, or None
@@ -84,7 +84,7 @@ class RowBlocks:
     cut_bytes : int
         Bytes of the largest chunk of Dask that is made whole and then cut into blocks.
     keys : dict of str to str
-        Names that y and sample_weight were passed as, if these and X are stored.
+        Names that y, sample_weight and groups were passed as, if these and X are stored.
     """
 
     schema: BlockSchema
@@ -219,6 +219,7 @@ def row_blocks(
     *,
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
+    groups: Any = None,
     allow_empty: bool = False,
 ) -> RowBlocks:
     """Bring any input to row blocks.
@@ -235,6 +236,8 @@ def row_blocks(
     on_invalid : {"raise", "drop"} or None, default=None
         How to treat rows with NaN or infinity. None drops the masked cells of xarray objects
         with ``sample_dims``, and raises for all else.
+    groups : array-like of shape (n,), str or None, default=None
+        Neighboring rows of one group are an example of several rows.
     allow_empty : bool, default=False
         Whether there may be no rows. They are one block then.
 
@@ -262,14 +265,14 @@ def row_blocks(
     if not is_choice(chunks, ("auto",)):
         as_int("chunks", chunks)
     data, options = ReadOptions.of(X)
-    warn_of_names(options.columns, (y, sample_weight))
+    warn_of_names(options.columns, (y, sample_weight, groups))
     if options.has_dims and chunks != "auto":
         raise InvalidInputError(
             f"chunks={chunks} counts rows, but the blocks of X follow the chunks of its dimensions",
             argument="chunks",
             remedy="leave chunks out, or pass X.chunk(...)",
         )
-    opened = open_all(data, y, sample_weight, options, allow_empty=allow_empty)
+    opened = open_all(data, y, sample_weight, options, groups=groups, allow_empty=allow_empty)
     rows, labels, cube = opened.X, opened.parts.get("y"), opened.cube
     schema = BlockSchema(
         int(rows.shape[1]),
@@ -283,7 +286,7 @@ def row_blocks(
     if cube is None:
         sizes = _block_sizes(opened.parts, schema, chunks)
         arrays = _rechunked(opened.parts, sizes)
-    beside = {"y": y, "sample_weight": sample_weight}
+    beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
     keys = {name: clean_url(key) for name, key in beside.items() if isinstance(key, str)}
     return RowBlocks(
         schema=schema,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
+from daskcoreset.core.labels import LABELS
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, MissingChunks
@@ -111,15 +112,18 @@ def open_all(
     sample_weight: Any = None,
     options: ReadOptions = DEFAULTS,
     *,
+    groups: Any = None,
     allow_empty: bool = False,
 ) -> OpenedData:
-    """Open X, and y and sample_weight where given. Nothing is read but shapes and dtypes.
+    """Open X, and what is given beside it. Nothing is read but shapes and dtypes.
 
     Parameters
     ----------
     X, y, sample_weight
         As in `daskcoreset.build`, but X is not `Rows`.
     options : ReadOptions, optional
+    groups : array-like of shape (n,), str or None, default=None
+        Numbers or text, as y.
     allow_empty : bool, default=False
         Whether there may be no rows.
 
@@ -142,7 +146,7 @@ def open_all(
         source = X.encoding.get("source")
         name = clean_url(source) if isinstance(source, str) else None
         return OpenedData(parts, cube.columns, name, cube, tuple(map(len, cube.boxes())))
-    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
     given = {name: part for name, part in given.items() if name == "X" or part is not None}
     if options.storage_options is not None and not any(map(is_path, given.values())):
         raise InvalidInputError(
@@ -229,7 +233,7 @@ def open_container(part: Any, name: str, stack: ExitStack, options: ReadOptions)
     if is_store(part):
         return open_store(part, name, options)
     is_list = isinstance(part, (list, tuple))
-    is_labels = is_list and name == "y" and any(isinstance(one, str) for one in part)
+    is_labels = is_list and name in LABELS and any(isinstance(one, str) for one in part)
     if is_labels or not is_path(part):
         return _as_rows(part, name, options.missing_chunks)
     found = []
@@ -551,7 +555,7 @@ def _check_part(part: Any, name: str) -> None:
             remedy=f"pass {form}",
         )
     what, kinds, example = "real numbers", "biuf", "'float32'"
-    if name == "y":
+    if name in LABELS:
         what, kinds, example = "numbers or text", "biufUSOT", "str"
     if dtype.kind not in kinds:
         raise InvalidTypeError(
