@@ -1,8 +1,8 @@
-"""Classes, weights, moments and ranges of labelled rows, from one read."""
+"""The first read of labelled rows: classes, weights, moments, ranges, and rows to start from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,19 @@ import numpy as np
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import MAX_LABELS
+from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.select import SelectedRows
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Numbers of rows that are gone through together.
 _TILE_NUMBERS = 4_096
+
+# Rows of a block from which the difference of its classes is guessed.
+_GUESS_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,14 @@ class ClassSummary:
     moments : Moments
     low, high : ndarray of shape (d,), float64
         Least and largest number of every column, over rows with a positive weight.
+    n_used : int
+        Rows with a positive weight.
+    n_read : int
+        Rows as read.
+    starts : dict of int to int
+        Number of the first row of every block.
+    near : SelectedRows
+        Rows of each of two classes that may lie next to the boundary, if they were asked for.
     """
 
     classes: AnyArray
@@ -46,6 +59,10 @@ class ClassSummary:
     moments: Moments
     low: FloatArray
     high: FloatArray
+    n_used: int
+    near: SelectedRows
+    n_read: int = 0
+    starts: dict[int, int] = field(default_factory=dict)
 
     @property
     def weight(self) -> float:
@@ -63,9 +80,15 @@ class ClassSummary:
         """Sum of the variances of the columns: half the mean squared distance of two rows."""
         return float(self.moments.m2.sum() / self.weight)
 
+    def near_rows(self, count: int) -> SelectedRows:
+        """Return some of the rows `near` of each class, the nearest ones, class after class."""
+        codes = np.searchsorted(self.classes, labels_of(self.near.block))
+        chosen = _smallest_of_each(self.near.values, codes, count)
+        return self.near.take(chosen[np.argsort(codes[chosen], kind="stable")])
+
 
 def summarise_classes(
-    blocks: RowBlocks, *, weighted: bool = True, progress: bool | None = False
+    blocks: RowBlocks, *, n_near: int = 0, progress: bool | None = False
 ) -> ClassSummary:
     """Read all rows once.
 
@@ -73,8 +96,8 @@ def summarise_classes(
     ----------
     blocks : RowBlocks
         With labels.
-    weighted : bool, default=True
-        False to count every row once, whatever weights the blocks have.
+    n_near : int, default=0
+        Rows near the boundary of two classes, at most, of each class. A block gives one of each.
     progress : bool or None, default=False
         As in `daskcoreset.build`.
 
@@ -97,8 +120,8 @@ def summarise_classes(
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing", argument="y", remedy="pass the labels of the rows")
-    work = partial(_of_block, weighted=weighted)
-    found = map_reduce(blocks, work, _merge, progress=progress)
+    work, merge = partial(_of_block, n_near=n_near), partial(_merge, n_near=n_near)
+    found = map_reduce(blocks, work, merge, progress=progress)
     summary: ClassSummary = found.value
     if not summary.weight:
         raise InvalidInputError(
@@ -106,26 +129,29 @@ def summarise_classes(
             argument="sample_weight",
             remedy="give at least one row a positive weight",
         )
-    return summary
+    return replace(summary, n_read=found.n_rows, starts=found.offsets())
 
 
 def _of_block(
-    block: Block, block_index: int, _: object, *, weighted: bool
+    block: Block, block_index: int, _: object, *, n_near: int
 ) -> ClassSummary | InvalidRow:
-    if not weighted:
-        block = replace(block, weights=np.ones(len(block)))
-    labels = labels_of(block)
+    used = np.flatnonzero(block.weights > 0)
+    labels = labels_of(block)[used]
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
         value = "NaN" if np.isnan(labels[bad]) else labels[bad]
-        problem = f"y is {value}{{row}}"
-        return InvalidRow(problem, block.number_of(bad), "y", "leave such rows out")
-    used = block.weights > 0
-    classes, codes = np.unique(labels[used], return_inverse=True)
+        row = block.number_of(int(used[bad]))
+        return InvalidRow(f"y is {value}{{row}}", row, "y", "leave such rows out")
+    classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) > MAX_LABELS:
         return _too_many(len(classes))
-    points: Any = block.points if used.all() else block.points[used]
+    points: Any = block.points if len(used) == len(block) else block.points[used]
     low, high = _range(points)
+    chosen, values = np.empty(0, dtype=np.int64), np.zeros(len(used))
+    if n_near and len(classes) <= 2:
+        if len(classes) == 2:
+            values = _rough_products(block, used, np.where(codes == 1, 1.0, -1.0))
+        chosen = _smallest_of_each(values, codes, 1)
     return ClassSummary(
         classes,
         np.bincount(codes, weights=block.weights[used], minlength=len(classes)).astype(np.float64),
@@ -134,7 +160,36 @@ def _of_block(
         moments_of(block.points, block.weights),
         np.asarray(low, dtype=np.float64),
         np.asarray(high, dtype=np.float64),
+        len(used),
+        SelectedRows.of(block, block_index, used[chosen], values[chosen]),
     )
+
+
+def _rough_products(block: Block, rows: IndexArray, signs: FloatArray) -> FloatArray:
+    """Labels times the products of rows with the difference of the class means in this block.
+
+    This is no more than a guess at where the boundary is.
+    """
+    step = max(1, len(rows) // _GUESS_ROWS)
+    sample, sample_signs = rows[::step], signs[::step]
+    direction = np.zeros(block.points.shape[1])
+    for sign in (1.0, -1.0):
+        members = sample[sample_signs == sign]
+        if len(members):
+            part: Any = block.points[members]
+            # Dense or sparse, summed in float64 and in the order of the rows.
+            total = np.asarray(part.sum(axis=0, dtype=np.float64)).ravel()
+            direction += sign * total / len(members)
+    products: FloatArray = signs * inner_products(block.points, direction[None])[rows, 0]
+    return products
+
+
+def _smallest_of_each(values: FloatArray, codes: IndexArray, count: int) -> IndexArray:
+    """Positions of the smallest values of each class, in order."""
+    order = np.lexsort([values, codes])
+    of_class = codes[order]
+    rank = np.arange(len(order)) - np.searchsorted(of_class, of_class)
+    return np.sort(order[rank < count])
 
 
 def _range(points: Any) -> tuple[AnyArray, AnyArray]:
@@ -153,13 +208,18 @@ def _range(points: Any) -> tuple[AnyArray, AnyArray]:
     return np.concatenate(ends[0]).min(axis=0), np.concatenate(ends[1]).max(axis=0)
 
 
-def _merge(first: ClassSummary, second: ClassSummary) -> ClassSummary:
+def _merge(first: ClassSummary, second: ClassSummary, *, n_near: int) -> ClassSummary:
     parts = [part.classes for part in (first, second) if len(part.classes)]
     labels = np.concatenate(parts) if parts else first.classes
     weights = np.concatenate([first.class_weights, second.class_weights])
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) > MAX_LABELS:
         raise _too_many(len(classes)).error(0)
+    near = first.near.joined(second.near)
+    chosen = np.empty(0, dtype=np.int64)
+    if len(classes) <= 2:
+        codes_near = np.searchsorted(classes, labels_of(near.block))
+        chosen = _smallest_of_each(near.values, codes_near, n_near)
     return ClassSummary(
         classes,
         np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64),
@@ -168,6 +228,8 @@ def _merge(first: ClassSummary, second: ClassSummary) -> ClassSummary:
         merge_moments(first.moments, second.moments),
         np.minimum(first.low, second.low),
         np.maximum(first.high, second.high),
+        first.n_used + second.n_used,
+        near.take(chosen),
     )
 
 

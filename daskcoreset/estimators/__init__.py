@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskcoreset.constructions.margin.problems import StructuredProblem
+from daskcoreset.constructions.margin.structured import StructuredProblem
 from daskcoreset.estimators.bregman import CoresetBregman
 from daskcoreset.estimators.kernel.classifier import CoresetKernelClassifier
 from daskcoreset.estimators.kernel.odm import ODMClassifier

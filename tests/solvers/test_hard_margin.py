@@ -10,12 +10,7 @@ from hypothesis import given, strategies as st
 from scipy.optimize import linprog
 
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.solvers.hard_margin import (
-    _to_corral,
-    hard_margin,
-    hard_margin_bias,
-    min_norm_point,
-)
+from daskcoreset.solvers.hard_margin import hard_margin
 from tests.tools.margins import separable
 
 
@@ -56,7 +51,7 @@ def test_hard_margin_bias__is_certified_from_both_sides(seed: int, n: int, d: in
     rng = np.random.default_rng(seed)
     X, y = separable(rng, n, d, 0.1)
     offset = rng.normal(size=d) * 100
-    found = hard_margin_bias(X + offset, y)
+    found = hard_margin(X + offset, y, intercept=True)
     assert found.separable
     assert found.w is not None
     reached = y * ((X + offset) @ found.w + found.intercept)
@@ -64,7 +59,7 @@ def test_hard_margin_bias__is_certified_from_both_sides(seed: int, n: int, d: in
     gap = (found.dual * y) @ (X + offset)
     assert np.bincount((y < 0).astype(int), found.dual) == pytest.approx([1.0, 1.0])
     assert found.margin == pytest.approx(np.linalg.norm(gap) / 2, rel=1e-8)
-    assert found.margin >= hard_margin(X * y[:, None]).margin * (1 - 1e-9)
+    assert found.margin >= hard_margin(X, y).margin * (1 - 1e-9)
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 25), d=st.integers(1, 5))
@@ -97,14 +92,6 @@ def test_hard_margin__keeps_its_digits_for_small_margins(ratio: float) -> None:
     assert 1 - near.margin / near.length < 1e-8
 
 
-def test_shortest_vector__adds_hulls() -> None:
-    rows = np.array([[1.0, 1.0], [1.0, -1.0], [0.0, 2.0], [5.0, 2.0]])
-    found = min_norm_point(rows, np.array([0, 0, 1, 1]))
-    # From (1, -1..1) and (0..5, 2): the shortest sum is (1, 1).
-    assert found.vector == pytest.approx([1.0, 1.0])
-    assert found.levels.sum() == pytest.approx(2.0)
-
-
 def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(*_: Any) -> None:
         raise RuntimeError("Maximum number of iterations reached.")
@@ -114,16 +101,3 @@ def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyP
     guessed = hard_margin(z).margin
     monkeypatch.setattr("scipy.optimize.nnls", gives_up)
     assert hard_margin(z).margin == pytest.approx(guessed, rel=1e-9)
-
-
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 12), n_groups=st.integers(1, 2))
-def test_to_corral__never_makes_the_vector_longer(seed: int, n: int, n_groups: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows, groups = rng.normal(size=(n, 4)) + 0.3, np.arange(n) % n_groups
-    dual = rng.uniform(size=n)
-    dual /= np.bincount(groups, weights=dual)[groups]
-    result, vector = _to_corral(rows, groups, dual)
-    assert np.bincount(groups, weights=result) == pytest.approx(np.ones(n_groups))
-    assert result.min() >= 0.0
-    assert vector == pytest.approx(result @ rows, abs=1e-9)
-    assert np.linalg.norm(vector) <= np.linalg.norm(dual @ rows) * (1.0 + 1e-9)

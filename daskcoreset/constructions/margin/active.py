@@ -1,10 +1,4 @@
-r"""Active learning: the query strategy, and runs of requests for labels and answers.
-
-The strategy is Fig. 2 of Har-Peled, Roth and Zimak (2007).
-
-`ActiveState` holds all of a run. `next_request` reads the pool until rows are known whose
-labels are needed, `add_labels` takes their labels. Both return a new value and leave the old one as
-it is, so that whatever fails between them loses nothing.
+r"""Active learning: Fig. 2 of Har-Peled, Roth and Zimak (2007), as requests for labels and answers.
 
 Where the listing starts from an empty set, here random rows are labelled until there are two
 classes. That is the verification phase of the rule "all rows are of one class": it may end
@@ -18,46 +12,429 @@ the run. The other phases are those of the listing:
 Rows that have their label and leave the strip empty are never paid for twice. If a later
 separator comes closer to them than :math:`(1 - \epsilon)\rho_C`, they join C without being
 asked for, as in Fig. 1.
+
+The answers are all of the state: the separator follows from them, and a verification that is begun
+anew costs no label that is known.
 """
 
 from __future__ import annotations
 
+import enum
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import (
-    ActiveMargin,
-    ActiveOptions,
-    ActiveState,
-    Labelled,
-    Phase,
-    Step,
-    plain_labels,
-    result_of,
-    separate,
-)
-from daskcoreset.constructions.margin.core_set import first_few
-from daskcoreset.constructions.margin.pool import Pool
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.constructions.margin.core_set import evidence_of, first_few
+from daskcoreset.constructions.margin.pool import Pool, PoolRows
+from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.messages import warn_user
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_numbers, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
+from daskcoreset.solvers.hard_margin import hard_margin
+
+# What a class may be: text, a finite number, or a truth value.
+Label: TypeAlias = "str | int | float | bool"
+
+# ``oracle(rows)`` gives one label per row; one with a parameter `indices` gets their numbers.
+#
+# `rows` is an ndarray of shape (q, d), of the dtype of the data, and ``indices=`` an int64 ndarray
+# of shape (q,): the numbers of the rows in the whole pool.
+Oracle: TypeAlias = Callable[..., Any]
 
 # Rows looked at for each that is asked for, where several are asked for at a time.
 _CANDIDATES = 8
 
-# Random rows drawn at a time; they are kept with the run.
+# Random rows drawn at a time.
 _MAX_DRAWN = 2048
 
 # Verifications in a row that needed no new label and still failed, after which to stop.
 _STALLED = 20
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+class Phase(enum.IntEnum):
+    """Purpose of a request for labels."""
+
+    GIVEN = 0
+    SEEDING = 1
+    QUERYING = 2
+    VERIFYING = 3
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRequest:
+    """Rows whose labels are requested.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (q,), int64
+        Their numbers in the pool.
+    rows : ndarray of shape (q, d), float32 or float64
+    phase : Phase
+        Purpose of the labels.
+    """
+
+    indices: IndexArray
+    rows: AnyArray
+    phase: Phase
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Rows with labels, in the order in which they were given.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (m,), int64
+        Numbers of the rows in the pool.
+    rows : ndarray of shape (m, d)
+    codes : ndarray of shape (m,), int64
+        Number of the label in `classes`.
+    phases : ndarray of shape (m,), int64
+        Purpose of the request for each.
+    classes : tuple of Label
+        Values of labels in the order of their appearance, at most two, or those declared.
+    """
+
+    indices: IndexArray
+    rows: AnyArray
+    codes: IndexArray
+    phases: IndexArray
+    classes: tuple[Label, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def position_of(self) -> dict[int, int]:
+        """Position of every row by its number in the pool."""
+        return {index: i for i, index in enumerate(self.indices.tolist())}
+
+    @property
+    def both(self) -> bool:
+        """Whether both classes have rows."""
+        return len(np.unique(self.codes)) == 2
+
+    @property
+    def values(self) -> list[Label]:
+        """The labels."""
+        return [self.classes[code] for code in self.codes.tolist()]
+
+    @property
+    def signs(self) -> FloatArray:
+        """+1 for the greater of two classes, -1 for the other."""
+        classes: tuple[Any, ...] = self.classes
+        positive = int(len(classes) > 1 and classes[1] > classes[0])
+        return np.where(self.codes == positive, 1.0, -1.0)
+
+    def margins(self, fit: CoreFit) -> FloatArray:
+        """Margin of every row, without slacks: negative where it is misclassified."""
+        products = inner_products(self.rows, fit.w[None])[:, 0]
+        return np.asarray(self.signs * (products + fit.intercept))
+
+    def with_labels(self, request: LabelRequest, labels: Any) -> Answers:
+        """Return these answers and that to a request, with labels as users give them."""
+        codes, classes = np.empty(len(request), dtype=np.int64), self.classes
+        for i, label in enumerate(_plain_labels(labels, len(request))):
+            if label not in classes:
+                _check_new(label, i, classes)
+                classes = (*classes, label)
+            codes[i] = classes.index(label)
+        phases = np.full(len(codes), int(request.phase), dtype=np.int64)
+        return Answers(
+            np.concatenate([self.indices, request.indices]),
+            np.concatenate([self.rows, request.rows]),
+            np.concatenate([self.codes, codes]),
+            np.concatenate([self.phases, phases]),
+            classes,
+        )
+
+
+def _plain_labels(labels: Any, count: int) -> list[Label]:
+    """Bring labels to str, int, finite float or bool. One label alone will do for one row."""
+    given = np.atleast_1d(np.array(labels, dtype=object))
+    if given.shape != (count,):
+        raise InvalidInputError(
+            f"labels has shape {given.shape}, but {count} rows were asked for",
+            argument="labels",
+            remedy="pass one label per row, in the same order",
+        )
+    values = [value.item() if isinstance(value, np.generic) else value for value in given]
+    for i, value in enumerate(values):
+        finite = isinstance(value, float) and math.isfinite(value)
+        if not isinstance(value, (str, int)) and not finite:
+            raise InvalidInputError(
+                f"labels[{i}] is {value!r}, which is not a class label",
+                argument="labels",
+                remedy="pass text, a finite number or a bool for every row. Give a row "
+                "that cannot be labeled sample_weight zero",
+            )
+    return values
+
+
+def _check_new(label: Label, i: int, classes: tuple[Label, ...]) -> None:
+    if len(classes) == 2:
+        raise InvalidInputError(
+            f"labels[{i}] is {label!r}, but the two classes are {classes[0]!r} and {classes[1]!r}",
+            argument="labels",
+            remedy="give one of these",
+        )
+    if classes and isinstance(label, str) != isinstance(classes[0], str):
+        raise InvalidInputError(
+            f"labels[{i}] is {label!r}, but another class is {classes[0]!r}",
+            argument="labels",
+            remedy="use text for both classes, or numbers for both",
+        )
+
+
+# --- the separator ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ActiveOptions:
+    """Parameters of a run, as in `daskcoreset.estimators.ActiveMaxMarginClassifier`.
+
+    Attributes
+    ----------
+    C : float
+        Weight of the squared hinge loss on the core set. Infinite for a hard margin.
+    fallback : float or None
+        The C from the first contradiction on. None to raise an error.
+    """
+
+    epsilon: float
+    error: float
+    delta: float
+    intercept: bool
+    batch: int
+    max_labels: int | None
+    seed: int
+    C: float = math.inf
+    fallback: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CoreFit:
+    """The separator of the core set.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), float64
+        Of length one, or less with a finite C, for the slacks of the core rows are coordinates of
+        the same vector.
+    intercept : float
+    margin : float
+        On the core set, its slacks included.
+    core : ndarray of shape (m,), int64
+        Positions of the core rows among the labelled ones.
+    dual : ndarray of shape (m,), float64
+        Their dual coefficients.
+    """
+
+    w: FloatArray
+    intercept: float
+    margin: float
+    core: IndexArray
+    dual: FloatArray
+
+
+def separate(answers: Answers, core: IndexArray, options: ActiveOptions) -> CoreFit:
+    """Separate a core set, and add labelled rows that its separator comes too close to.
+
+    Parameters
+    ----------
+    answers : Answers
+        With both classes.
+    core : ndarray of int64
+        Positions of the rows of the core set, of both classes.
+    options : ActiveOptions
+        Rows of margin below ``1 - epsilon`` times that on the core set are too close. With a
+        finite C every core row has a coordinate of its own with the value ``1 / sqrt(C)``, in
+        which all rows are separable: the squared hinge loss.
+
+    Returns
+    -------
+    CoreFit
+
+    Raises
+    ------
+    NotSeparableError
+    """
+    signs, d = answers.signs, answers.rows.shape[1]
+    while True:
+        rows = answers.rows[core].astype(np.float64)
+        if math.isfinite(options.C):
+            rows = np.concatenate([rows, np.diag(signs[core] / math.sqrt(options.C))], axis=1)
+        hard = hard_margin(rows, signs[core], intercept=options.intercept)
+        if not hard.separable:
+            raise _inseparable(answers, core, hard.dual)
+        fit = CoreFit(hard.w[:d], hard.intercept, hard.margin, core, hard.dual)
+        margins = answers.margins(fit)
+        margins[core] = np.inf
+        worst = int(margins.argmin())
+        if margins[worst] >= (1.0 - options.epsilon) * fit.margin:
+            return fit
+        core = np.append(core, worst)
+
+
+def _inseparable(answers: Answers, core: IndexArray, dual: FloatArray) -> NotSeparableError:
+    evidence = evidence_of(dual)
+    positions, values = core[evidence], answers.values
+    indices = answers.indices[positions]
+    named = [f"{answers.indices[i]} ({values[i]!r})" for i in positions.tolist()]
+    equal = len(positions) == 2 and np.array_equal(*answers.rows[positions])
+    why = "are equal" if equal else "hold a convex combination that no separator can tell apart"
+    return NotSeparableError(
+        f"the labels contradict each other: rows {first_few(named, 6)} {why}",
+        argument="labels",
+        remedy='start again with the right labels as known, or with on_inseparable="soft"',
+        indices=indices,
+        coefficients=dual[evidence],
+        intercept=len(np.unique(answers.codes[positions])) == 2,
+        duplicates=(int(indices.min()), int(indices.max())) if equal else None,
+    )
+
+
+# --- the result ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bound on the error over the pool, by the random rows of the last verification.
+
+    Attributes
+    ----------
+    error : float
+        Bound on the share (by weight) of the pool that is misclassified; 0 if every row has
+        its label and is right, and 1 if nothing is known.
+    probability : float
+        With which it holds, over the draws of the run: 1 - delta, or 1 where all is known.
+    verified : int
+        Random rows in a row that were right.
+    verifications : int
+        Separators that were put to the test.
+    """
+
+    error: float
+    probability: float
+    verified: int
+    verifications: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A trace entry: after labels were given, or after a read of the pool.
+
+    Attributes
+    ----------
+    n_labels, n_core : int
+        Labels told, and rows of the core set, so far.
+    core_margin : float
+        Infinite before there are two classes.
+    closest : float
+        Least distance of an unlabelled row of the pool from the boundary. NaN if this step
+        did not read the pool.
+    phase : Phase
+    """
+
+    n_labels: int
+    n_core: int
+    core_margin: float
+    closest: float
+    phase: Phase
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveMargin:
+    """The result of active learning.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), float64
+        Unit normal. Zeros if only one class was seen.
+    b : float
+        ``w @ x + b`` is positive for the greater class.
+    margin : float
+        On all rows: the least margin of the labelled rows and distance of the others from the
+        boundary. NaN if the pool was not read since the separator changed, infinite for one class.
+    core_margin : float
+        On the core set. Infinite if only one class was seen. With a finite C the distance at
+        which a row without slack lies.
+    closest : float
+        Least distance from the boundary of a row of the pool that had no label, when it was
+        last looked for. NaN if never.
+    classes : tuple
+        The two values of labels, the smaller first; or one, or none.
+    core : WeightedPoints
+        Rows of the core set with weights of one, row numbers and labels.
+    dual : ndarray of shape (m,), float64
+        Their dual coefficients, with sum one (with a bias: over each class).
+    indices : ndarray of shape (n_labelled,), int64
+        Numbers of all rows with labels, in the order told.
+    labels : ndarray of shape (n_labelled,)
+    n_labels : int
+        Labels paid for.
+    n_labels_by_phase : dict of str to int
+        Their purposes: "seeding", "querying", "verifying".
+    certificate : Certificate
+    stopped : str
+        "verified"; "max_labels"; "exhausted" (every row has a label); "stalled" (with a finite
+        C: rows with labels stay misclassified, so that no verification can succeed); or empty
+        if the run goes on.
+    reads : int
+        Reads of the whole pool for queries.
+    trace : tuple of Step
+    """
+
+    w: FloatArray
+    b: float
+    margin: float
+    core_margin: float
+    closest: float
+    classes: tuple[Any, ...]
+    core: WeightedPoints
+    dual: FloatArray
+    indices: IndexArray
+    labels: AnyArray
+    n_labels: int
+    n_labels_by_phase: dict[str, int]
+    certificate: Certificate
+    stopped: str
+    reads: int
+    trace: tuple[Step, ...]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Signed distance of rows in memory from the boundary, positive for the greater class."""
+        return inner_products(X, self.w[None])[:, 0] + self.b
+
+    def predict(self, X: Any) -> AnyArray:
+        """Class of rows in memory. The smaller one on the boundary itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If no label was given yet.
+        """
+        if not self.classes:
+            raise InvalidInputError("there are no labels yet", remedy="call ask() and tell() first")
+        greater = self.decision_function(X) > 0
+        return np.array(self.classes)[greater.astype(np.int64) * (len(self.classes) - 1)]
+
+
+# --- the run ---------------------------------------------------------------------------------
 
 
 def verification_length(error: float, delta: float, n_core: int, phase: int) -> int:
@@ -94,188 +471,6 @@ def verification_length(error: float, delta: float, n_core: int, phase: int) -> 
     return math.ceil(min(steps, 2.0**53))  # more rows than any pool has, as a finite number
 
 
-def next_request(state: ActiveState, pool: Pool) -> ActiveState:
-    """Return the next request for labels, after reads of the pool.
-
-    Returns
-    -------
-    ActiveState
-        With `requested` rows, or at its end. For such a state, the same.
-    """
-    while state.phase is not Phase.DONE and not len(state.requested):
-        if len(state.queue):
-            state = _advance(state)
-        elif state.phase is Phase.QUERYING:
-            state = _query(state, pool)
-        else:
-            state = _verify(state, pool)
-    return state
-
-
-def add_labels(state: ActiveState, labels: Any) -> ActiveState:
-    """Take the labels of the requested rows.
-
-    Parameters
-    ----------
-    state : ActiveState
-    labels : array-like of shape (p,), or one label for one row
-
-    Returns
-    -------
-    ActiveState
-
-    Raises
-    ------
-    InvalidInputError
-        If they are not one class for each row.
-    NotSeparableError
-        If no separator agrees with all labels, and C is infinite.
-    """
-    indices, rows = state.queue[state.requested], state.queue_rows[state.requested]
-    labelled = state.labelled.with_rows(indices, rows, labels, state.phase)
-    before = state.fit
-    new = np.arange(len(labelled) - len(indices), len(labelled))
-    state = replace(state, labelled=labelled, requested=state.requested[:0], idle=0)
-    if not labelled.both:
-        return state.noted()
-    add = new
-    if before is not None and state.phase is Phase.VERIFYING:
-        add = new[labelled.margins(before.separator)[new] <= 0.0]
-    if before is None or len(add):
-        state = replace(state, fit=separate(labelled, before, add, state.options))
-    if state.phase is Phase.QUERYING:
-        state = state.queued(None)
-    elif before is None or len(add):  # the second class ends the search for it
-        state = replace(state.queued(None), phase=Phase.QUERYING, needed=0, right=0)
-    return state.noted()
-
-
-def _advance(state: ActiveState) -> ActiveState:
-    """Check the queue up to the first rows without labels, and request these."""
-    positions = state.labelled.position_of
-    for i, index in enumerate(state.queue.tolist()):
-        if index not in positions:
-            limit = state.options.max_labels
-            if limit is not None and state.paid >= limit:
-                return state.ended("max_labels")
-            shortened = replace(state, queue=state.queue[i:], queue_rows=state.queue_rows[i:])
-            return replace(shortened, requested=_unlabelled(shortened))
-        if state.phase is Phase.VERIFYING and not _is_right(state, index):
-            # Only with a finite C: nothing to pay for, nothing to add, so draw again.
-            state = replace(state.queued(None), needed=0, right=0, idle=state.idle + 1)
-            return state.ended("stalled") if state.idle >= _STALLED else state
-        if state.phase is not Phase.QUERYING:
-            state = replace(state, right=state.right + 1)
-    return state.queued(None)
-
-
-def _unlabelled(state: ActiveState) -> IndexArray:
-    """Positions of the first rows of the queue that have no label, each row once."""
-    count, limit = state.options.batch, state.options.max_labels
-    if limit is not None:
-        count = min(count, limit - state.paid)
-    chosen: dict[int, int] = {}
-    for i, index in enumerate(state.queue.tolist()):
-        if len(chosen) < count and index not in state.labelled.position_of:
-            chosen.setdefault(index, i)
-    return np.array(list(chosen.values()), dtype=np.int64)
-
-
-def _is_right(state: ActiveState, index: int) -> bool:
-    assert state.fit is not None  # noqa: S101 - there is one while verifying
-    margins = state.labelled.margins(state.fit.separator)
-    return bool(margins[state.labelled.position_of[index]] > 0.0)
-
-
-def _query(state: ActiveState, pool: Pool) -> ActiveState:
-    fit, batch = state.fit, state.options.batch
-    assert fit is not None  # noqa: S101 - there are two classes
-    labelled = np.sort(state.labelled.indices)
-    below = (1.0 - state.options.epsilon) * fit.margin
-    count = batch if batch == 1 else _CANDIDATES * batch
-    closest = pool.closest(fit.separator, labelled, count)
-    state = replace(state, reads=state.reads + 1)
-    if not len(closest):
-        return state.ended("exhausted")
-    state = state.noted(float(closest.values[0]))
-    within = closest.take(np.flatnonzero(closest.values < below))
-    if not len(within):
-        return replace(state, phase=Phase.VERIFYING)
-    return state.queued(within.take(_spread(dense_rows(within.block.points), batch)))
-
-
-def _spread(rows: AnyArray, count: int) -> IndexArray:
-    """Choose the closest row, then the one farthest from those chosen, and so on. None twice."""
-    rows = rows.astype(np.float64)
-    chosen = [0]
-    gaps = np.square(rows - rows[0]).sum(axis=1)
-    while len(chosen) < count and gaps.max() > 0.0:
-        chosen.append(int(gaps.argmax()))
-        gaps = np.minimum(gaps, np.square(rows - rows[chosen[-1]]).sum(axis=1))
-    return np.array(chosen, dtype=np.int64)
-
-
-def _verify(state: ActiveState, pool: Pool) -> ActiveState:
-    """Draw random rows for a verification, at first of the rule "all rows are of one class"."""
-    if state.needed and state.right >= state.needed:
-        return state.ended("verified")
-    if len(state.labelled) >= pool.n_usable:
-        return state.ended("exhausted")
-    options = state.options
-    if not state.needed:
-        if state.fit is None:
-            verification, n_core = 1, 1
-        else:
-            verification, n_core = state.verifications + 1, len(state.fit.core)
-        needed = verification_length(options.error, options.delta, n_core, verification)
-        if not len(state.labelled):
-            needed += 1  # the first row chooses the class
-        state = replace(state, verifications=verification, right=0, needed=needed)
-    # Of the rows that this verification still needs, as many as fit in memory.
-    count = min(state.needed - state.right, _MAX_DRAWN)
-    drawn = pool.draw(stream(options.seed, Stage.LABELS, fold=state.draws), count)
-    return replace(state.queued(drawn), draws=state.draws + 1)
-
-
-# ``oracle(rows)`` gives one label per row; one with a parameter `indices` gets their numbers.
-#
-# `rows` is an ndarray of shape (q, d), of the dtype of the data, and ``indices=`` an int64 ndarray
-# of shape (q,): the numbers of the rows in the whole pool.
-Oracle: TypeAlias = Callable[..., Any]
-
-
-def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
-    """Ask an oracle for labels; it gets copies of the rows."""
-    try:
-        parameters = list(inspect.signature(oracle).parameters)
-    except (TypeError, ValueError):  # built in, without a signature
-        parameters = []
-    if "indices" in parameters:
-        return oracle(rows.copy(), indices=indices.copy())
-    return oracle(rows.copy())
-
-
-@dataclass(frozen=True, eq=False)
-class LabelRequest:
-    """Rows whose labels are requested.
-
-    Attributes
-    ----------
-    indices : ndarray of shape (q,), int64
-        Their numbers in the pool.
-    rows : ndarray of shape (q, d), float32 or float64
-    phase : Phase
-        Purpose of the labels.
-    """
-
-    indices: IndexArray
-    rows: AnyArray
-    phase: Phase
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
 class ActiveRun:
     """A run in progress, from `daskcoreset.estimators.ActiveMaxMarginClassifier.start`.
 
@@ -285,33 +480,48 @@ class ActiveRun:
 
     Attributes
     ----------
-    state : ActiveState
+    answers : Answers
+    options : ActiveOptions
+    trace : tuple of Step
     """
 
-    def __init__(self, state: ActiveState, pool: Pool) -> None:
-        self.state = state
+    def __init__(self, pool: Pool, options: ActiveOptions, answers: Answers) -> None:
+        self.answers, self.options = answers, options
+        self.trace: tuple[Step, ...] = ()
         self._pool = pool
+        self._fit: CoreFit | None = None
+        self._request: LabelRequest | None = None
+        self._requests = self._questions()
+        self._closest = math.nan  # distance of the closest row from the boundary, once known
+        self._draws = self._reads = self._verifications = 0
+        self._right = 0  # random rows in a row that were right
+        self._idle = 0  # verifications in a row that failed without a new label
+        self._stopped = ""
 
     @property
     def done(self) -> bool:
         """Whether the run has ended; `ask` finds out."""
-        return self.state.phase is Phase.DONE
+        return bool(self._stopped)
 
     @property
     def n_labels(self) -> int:
         """Labels asked for so far."""
-        return self.state.paid
+        return int((self.answers.phases != Phase.GIVEN).sum())
 
     def ask(self) -> LabelRequest | None:
         """Return the rows whose labels are requested now, or None at the end.
 
         Reads the pool if it has to. Until `tell`, it returns the same rows each time.
         """
-        state = self.state = next_request(self.state, self._pool)
-        if state.phase is Phase.DONE:
-            return None
-        rows = state.requested
-        return LabelRequest(state.queue[rows], state.queue_rows[rows], state.phase)
+        if self._request is None and not self._stopped:
+            try:
+                self._request = next(self._requests)
+            except StopIteration as end:
+                self._stopped = end.value
+            except BaseException:
+                self._requests = self._questions()  # begun anew, from the answers
+                raise
+        return self._request
 
     def tell(self, labels: Any) -> None:
         """Give the labels of the rows that `ask` returned, in the same order.
@@ -337,21 +547,20 @@ class ActiveRun:
         -----
         If it raises, the state is the one before the call.
         """
-        if not len(self.state.requested):
+        if self._request is None:
             raise InvalidInputError(
                 "no rows wait for labels", remedy="call ask() first, and again after each tell()"
             )
-        self.state = _told(self.state, labels)
+        self._take(self._request, labels)
+        self._request = None
 
-    def run(self, oracle: Oracle, *, report: Callable[[Step], None] | None = None) -> ActiveMargin:
+    def run(self, oracle: Oracle) -> ActiveMargin:
         """Ask a callable until the end.
 
         Parameters
         ----------
         oracle : callable
             ``oracle(rows)`` or ``oracle(rows, indices=...)``, which returns one label per row.
-        report : callable or None, default=None
-            Gets every new `Step` of the trace.
 
         Returns
         -------
@@ -363,45 +572,237 @@ class ActiveRun:
             If the oracle raises, or its answer cannot be used. Its attribute `asking` is this
             run, with all labels told before.
         """
-        if report is not None and not callable(report):
-            raise InvalidTypeError(
-                f"report is {shown(report)}", remedy="pass a function of one step"
-            )
-        n_reported = len(self.state.trace)
-        while True:
-            request = self.ask()
-            if report is not None:
-                for step in self.state.trace[n_reported:]:
-                    report(step)
-            n_reported = len(self.state.trace)
-            if request is None:
-                return self.result()
-            self._ask_oracle(oracle, request)
-
-    def _ask_oracle(self, oracle: Oracle, request: LabelRequest) -> None:
-        try:
-            labels = answer(oracle, request.rows, request.indices)
-        except Exception as error:
-            cause = f"raised {type(error).__name__} ({error})."
-            raise self._oracle_error(cause, request) from error
-        try:
-            self.tell(labels)
-        except InvalidInputError as error:
-            raise self._oracle_error(f"gave what cannot be used: {error}", request) from error
+        while (request := self.ask()) is not None:
+            try:
+                labels = answer(oracle, request.rows, request.indices)
+            except Exception as error:
+                cause = f"raised {type(error).__name__} ({error})."
+                raise self._oracle_error(cause, request) from error
+            try:
+                self.tell(labels)
+            except InvalidInputError as error:
+                raise self._oracle_error(f"gave what cannot be used: {error}", request) from error
+        return self.result()
 
     def _oracle_error(self, cause: str, request: LabelRequest) -> OracleError:
         return OracleError(
             f"the oracle, asked for row {first_few(request.indices, 5)}, {cause} The "
-            f"{len(self.state.labelled)} labels told before are kept in the attribute `asking` of "
+            f"{len(self.answers)} labels told before are kept in the attribute `asking` of "
             f"this error",
             argument="oracle",
             remedy="mend the oracle and call asking.run(oracle)",
             asking=self,
         )
 
+    def _take(self, request: LabelRequest, labels: Any) -> None:
+        """Take labels. Soften the margin if they contradict each other and the options allow it."""
+        answers, options, fit = self.answers.with_labels(request, labels), self.options, self._fit
+        new = np.arange(len(self.answers), len(answers))
+        if fit is not None and request.phase is Phase.VERIFYING:
+            new = new[answers.margins(fit)[new] <= 0.0]
+        if answers.both and len(new):
+            core = np.unique(np.append(np.unique(answers.codes, return_index=True)[1], new))
+            core = core if fit is None else np.concatenate([fit.core, new])
+            try:
+                fit = separate(answers, core, options)
+            except NotSeparableError as error:
+                if options.fallback is None:
+                    raise
+                options = replace(options, C=options.fallback, fallback=None)
+                warn_user(
+                    f"no separator agrees with the labels of rows {first_few(error.indices, 5)}; "
+                    f"errors are allowed from here on, with C={options.C}. Scale the features, "
+                    f'choose C, or pass on_inseparable="raise" to stop instead.'
+                )
+                fit = separate(answers, core, options)
+        phase = request.phase
+        if fit is not self._fit:
+            phase, self._right, self._closest = Phase.QUERYING, 0, math.nan
+        self.answers, self.options, self._fit, self._idle = answers, options, fit, 0
+        self._note(phase)
+
+    def _note(self, phase: Phase, closest: float = math.nan) -> None:
+        n_core, margin = (0, math.inf) if self._fit is None else (
+            len(self._fit.core), self._fit.margin
+        )  # fmt: skip
+        self.trace += (Step(len(self.answers), n_core, margin, closest, phase),)
+
+    def _questions(self) -> Generator[LabelRequest, None, str]:
+        """Fig. 2: request labels until the end. Return why it ended."""
+        while True:
+            if self._fit is not None and (end := (yield from self._query())):
+                return end
+            fit = self._fit
+            while self._fit is fit:
+                if end := (yield from self._verify(fit)):
+                    return end
+
+    def _query(self) -> Generator[LabelRequest, None, str]:
+        """Request the labels of the closest rows until the strip is empty."""
+        options = self.options
+        count = options.batch if options.batch == 1 else _CANDIDATES * options.batch
+        while True:
+            fit = self._separator
+            closest = self._pool.closest(fit.w, fit.intercept, self.answers.indices, count)
+            self._reads += 1
+            if not len(closest.indices):
+                return "exhausted"
+            self._closest = float(closest.values[0])
+            self._note(Phase.QUERYING, self._closest)
+            within = np.flatnonzero(closest.values < (1.0 - options.epsilon) * fit.margin)
+            if not len(within):
+                return ""
+            if not self._n_left:
+                return "max_labels"
+            rows = closest.take(within)
+            yield self._request_for(rows.take(_spread(rows.rows, options.batch)), Phase.QUERYING)
+
+    def _verify(self, fit: CoreFit | None) -> Generator[LabelRequest, None, str]:
+        """Draw random rows, until one is wrong or enough are right in a row.
+
+        Without a separator the rule is "all rows are of one class".
+        """
+        if self._is_exhausted():
+            return "exhausted"
+        options, phase, n_core = self.options, Phase.VERIFYING, 1
+        if fit is None:
+            phase, self._verifications = Phase.SEEDING, 1
+        else:
+            n_core, self._verifications = len(fit.core), self._verifications + 1
+        needed = verification_length(options.error, options.delta, n_core, self._verifications)
+        needed += not len(self.answers)  # the first row chooses the class
+        self._right = 0
+        while self._right < needed:
+            if self._is_exhausted():
+                return "exhausted"
+            # Of the rows that this verification still needs, as many as fit in memory.
+            rng = stream(options.seed, Stage.LABELS, fold=self._draws)
+            drawn = self._pool.draw(rng, min(needed - self._right, _MAX_DRAWN))
+            self._draws += 1
+            for i, index in enumerate(drawn.indices.tolist()):
+                if index not in self.answers.position_of:
+                    if not self._n_left:
+                        return "max_labels"
+                    rest = drawn.take(np.arange(i, len(drawn.indices)))
+                    yield self._request_for(self._unlabelled(rest), phase)
+                    if self._fit is not fit:  # a row was wrong, or of another class
+                        return ""
+                elif fit is not None and self._is_wrong(index, fit):
+                    # Only with a finite C: nothing to pay for, nothing to add, so draw again.
+                    self._right, self._idle = 0, self._idle + 1
+                    return "stalled" if self._idle >= _STALLED else ""
+                self._right += 1
+        return "verified"
+
+    @property
+    def _separator(self) -> CoreFit:
+        assert self._fit is not None  # noqa: S101 - there are two classes
+        return self._fit
+
+    def _is_exhausted(self) -> bool:
+        """Whether every row has its label."""
+        return len(self.answers) >= self._pool.n_usable
+
+    @property
+    def _n_left(self) -> int:
+        """Labels that may still be asked for, of one request at most."""
+        batch, most = self.options.batch, self.options.max_labels
+        return batch if most is None else min(batch, most - self.n_labels)
+
+    def _request_for(self, rows: PoolRows, phase: Phase) -> LabelRequest:
+        return LabelRequest(rows.indices[: self._n_left], rows.rows[: self._n_left], phase)
+
+    def _is_wrong(self, index: int, fit: CoreFit) -> bool:
+        return bool(self.answers.margins(fit)[self.answers.position_of[index]] <= 0.0)
+
+    def _unlabelled(self, drawn: PoolRows) -> PoolRows:
+        """Return the rows that have no label, each once."""
+        _, first = np.unique(drawn.indices, return_index=True)
+        known = self.answers.position_of
+        return drawn.take(np.array([i for i in np.sort(first) if drawn.indices[i] not in known]))
+
     def result(self) -> ActiveMargin:
         """Return the result so far."""
-        return result_of(self.state)
+        answers, fit = self.answers, self._fit
+        values = np.array(answers.values)
+        classes = sorted(set(answers.values))
+        core, dual = np.empty(0, dtype=np.int64), np.empty(0)
+        w, margin, core_margin = np.zeros(answers.rows.shape[1]), math.inf, math.inf
+        # Of one class alone the sign says which of the two it is.
+        greater = classes and len(answers.classes) > 1 and classes[-1] == max(answers.classes)
+        b = 1.0 if greater else -1.0
+        if fit is not None:
+            length = float(np.linalg.norm(fit.w)) or 1.0
+            w, b, core_margin = fit.w / length, fit.intercept / length, fit.margin / length
+            core, dual = fit.core, fit.dual
+            margin = float(answers.margins(fit).min()) / length
+            if self._stopped != "exhausted":  # some rows have no label
+                margin = float(np.minimum(margin, self._closest / length))
+        distances = [step.closest for step in self.trace if not math.isnan(step.closest)]
+        phases = (Phase.SEEDING, Phase.QUERYING, Phase.VERIFYING)
+        return ActiveMargin(
+            w=w,
+            b=b,
+            margin=margin,
+            core_margin=core_margin,
+            closest=distances[-1] if distances else math.nan,
+            classes=tuple(classes),
+            core=WeightedPoints(
+                answers.rows[core], np.ones(len(core)), answers.indices[core], values[core]
+            ),
+            dual=dual,
+            indices=answers.indices,
+            labels=values,
+            n_labels=self.n_labels,
+            n_labels_by_phase={
+                phase.name.lower(): int((answers.phases == phase).sum()) for phase in phases
+            },
+            certificate=self._certificate(),
+            stopped=self._stopped,
+            reads=self._reads,
+            trace=self.trace,
+        )
+
+    def _certificate(self) -> Certificate:
+        r"""Bound the error by r right rows: :math:`e \leq \ln(\max(|C|, j(j+1))/\delta) / r`.
+
+        A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`, so that the
+        bound fails with no more chance than in a verification of full length, whatever r is.
+        """
+        answers, fit, delta = self.answers, self._fit, self.options.delta
+        wrong = fit is not None and bool((answers.margins(fit) <= 0.0).any())
+        if self._stopped == "exhausted" and not wrong:
+            return Certificate(0.0, 1.0, 0, self._verifications)
+        right, j = self._right, max(self._verifications, 1)
+        if fit is None and bool((answers.phases[:1] == Phase.SEEDING).any()):
+            right = max(right - 1, 0)  # the first random row chose the class, which proves nothing
+        n_core = 1 if fit is None else len(fit.core)
+        error = 1.0
+        if right:
+            error = min(1.0, (math.log(max(n_core, j * (j + 1))) - math.log(delta)) / right)
+        return Certificate(error, 1.0 - delta, right, self._verifications)
+
+
+def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
+    """Ask an oracle for labels; it gets copies of the rows."""
+    try:
+        parameters = list(inspect.signature(oracle).parameters)
+    except (TypeError, ValueError):  # built in, without a signature
+        parameters = []
+    if "indices" in parameters:
+        return oracle(rows.copy(), indices=indices.copy())
+    return oracle(rows.copy())
+
+
+def _spread(rows: AnyArray, count: int) -> IndexArray:
+    """Choose the closest row, then the one farthest from those chosen, and so on. None twice."""
+    rows = rows.astype(np.float64)
+    chosen = [0]
+    gaps = np.square(rows - rows[0]).sum(axis=1)
+    while len(chosen) < count and gaps.max() > 0.0:
+        chosen.append(int(gaps.argmax()))
+        gaps = np.minimum(gaps, np.square(rows - rows[chosen[-1]]).sum(axis=1))
+    return np.array(chosen, dtype=np.int64)
 
 
 def start_run(
@@ -433,13 +834,14 @@ def start_run(
         If the known labels or the classes cannot be used.
     """
     none = np.empty(0, dtype=np.int64)
-    rows = np.empty((0, pool.n_features), dtype=pool.blocks.schema.dtype)
+    schema = pool.blocks.schema
+    rows = np.empty((0, schema.n_features), dtype=schema.dtype)
     pair = () if classes is None else tuple(_pair_of(classes))
-    labelled = Labelled(none, rows, none, none, pair, classes is not None)
-    state = ActiveState(options, labelled, queue_rows=rows)
+    run = ActiveRun(pool, options, Answers(none, rows, none, none, pair))
     if known is not None:
-        state = _with_known_labels(state, pool, known)
-    return ActiveRun(state, pool)
+        found = _known_rows(pool, known)
+        run._take(LabelRequest(found.indices, found.rows, Phase.GIVEN), known[1])  # noqa: SLF001
+    return run
 
 
 def _pair_of(classes: Any) -> list[Any]:
@@ -448,7 +850,7 @@ def _pair_of(classes: Any) -> list[Any]:
         raise InvalidTypeError(
             f"classes is {shown(classes)}", argument="classes", remedy="pass a pair of labels"
         )
-    pair = plain_labels(list(classes), 2)
+    pair = _plain_labels(list(classes), 2)
     if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
         raise InvalidInputError(
             f"classes is {shown(classes)}",
@@ -458,29 +860,8 @@ def _pair_of(classes: Any) -> list[Any]:
     return pair
 
 
-def _told(state: ActiveState, labels: Any) -> ActiveState:
-    """Take labels. Soften the margin if they contradict each other and the options allow it."""
-    try:
-        return add_labels(state, labels)
-    except NotSeparableError as error:
-        C = state.options.fallback
-        if C is None:
-            raise
-        warn_user(
-            f"no separator agrees with the labels of rows {first_few(error.indices, 5)}; errors "
-            f"are allowed from here on, with C={C}. Scale the features, choose C, or pass "
-            f'on_inseparable="raise" to stop instead.'
-        )
-    options = replace(state.options, C=C, fallback=None)
-    fit = state.fit
-    if fit is not None:
-        fit = separate(state.labelled, None, fit.core, options)
-    state = add_labels(replace(state, options=options, fit=fit), labels)
-    return replace(state.queued(None), phase=Phase.QUERYING, needed=0, right=0)
-
-
-def _with_known_labels(state: ActiveState, pool: Pool, known: Any) -> ActiveState:
-    """Add labels that are known already."""
+def _known_rows(pool: Pool, known: Any) -> PoolRows:
+    """Return the rows whose labels are known already."""
     if not isinstance(known, tuple | list) or len(known) != 2:
         raise InvalidTypeError(
             f"known is {shown(known)}",
@@ -488,32 +869,31 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: Any) -> ActiveStat
             remedy="pass a pair of numbers of rows and their labels",
         )
     as_numbers("known[0]", known[0])
-    given = np.asarray(known[0])
-    if given.ndim != 1 or given.dtype.kind not in "iu" or len(np.unique(given)) < len(given):
+    indices = np.asarray(known[0])
+    if (
+        indices.ndim != 1
+        or indices.dtype.kind not in "iu"
+        or len(np.unique(indices)) < len(indices)
+    ):
         raise InvalidInputError(
             f"known[0] is {shown(known[0])}, but it must contain distinct row numbers",
             argument="known",
             remedy="pass a vector of integers",
         )
-    indices = given.astype(np.int64)
     if len(indices) and not 0 <= indices.min() <= indices.max() < pool.n_rows:
         raise InvalidInputError(
             f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows",
             argument="known",
             remedy="pass row numbers of X",
         )
-    rows = pool.fetch(indices)
-    if len(rows) < len(indices):
+    found = pool.fetch(indices)
+    if len(found.indices) < len(indices):
         raise InvalidInputError(
             "known[0] contains rows with NaN or infinity, which were dropped from X",
             argument="known",
             remedy="leave them out",
         )
-    state = replace(state.queued(rows), phase=Phase.GIVEN, requested=np.arange(len(indices)))
-    state = _told(state, known[1])
-    if state.fit is None:
-        state = replace(state.queued(None), phase=Phase.SEEDING)
-    return state
+    return found
 
 
 class OracleError(InvalidInputError):

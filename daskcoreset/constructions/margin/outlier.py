@@ -1,34 +1,52 @@
-"""The largest margin when k rows are left out: Fig. 4 and Lemma 5.2 of Har-Peled et al."""
+"""The largest margin when k rows are left out: Fig. 4 and Lemma 5.2 of Har-Peled et al.
+
+Many hard-margin problems, each on some of the rows, share every read: each is a core-set loop, a
+read finds the worst rows for all of their separators, and the rows that any of them needs are known
+to all.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import Separator
-from daskcoreset.constructions.margin.outlier_problems import (
-    Draws,
-    MarginProblem,
-    ProblemRows,
-    SharedProblems,
+from daskcoreset.constructions.class_summary import ClassSummary
+from daskcoreset.constructions.margin.core_set import (
+    TOLERANCE,
+    Found,
+    floors_of,
+    grow_core_set,
+    signs_of,
 )
-from daskcoreset.constructions.margin.rows import FirstRead, signs_of
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.block import Block
+from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError, NotSeparableError
-from daskcoreset.execution.engine import BlockResults
+from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.select import SelectedRows, row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
 
 Method = Literal["auto", "exact", "random"]
 
 # Rows of each class to start from.
 _STARTS = 16
+
+# Products formed at a time, 4 MiB.
+_TILE_NUMBERS = 2**19
+
+# The epsilon of random subsets.
+_EXACT = 1e-9
+
+# Key of a row where there is none.
+_NONE = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,8 +55,9 @@ class OutlierMargin:
 
     Attributes
     ----------
-    separator : Separator
-        Signed distance of a row from the hyperplane. Its normal has length one.
+    w : ndarray of shape (d,), float64
+        Unit normal.
+    intercept : float
     margin : float
         :math:`\rho_k` on all the data, measured by a read: that of the best hyperplane with
         this normal when the k rows are left out.
@@ -58,7 +77,8 @@ class OutlierMargin:
         The largest margin on `core`.
     """
 
-    separator: Separator
+    w: FloatArray
+    intercept: float
     margin: float
     outliers: IndexArray
     probability: float
@@ -77,18 +97,182 @@ class OutlierMargin:
         )
 
 
-@dataclass(frozen=True)
-class OutlierOptions:
-    """Parameters of a search, as in `daskcoreset.estimators.OutlierMaxMarginClassifier`."""
+# --- the smallest margins of many separators -------------------------------------------------
 
-    k: int
-    epsilon: float
-    intercept: bool
-    method: Method
-    confidence: float
-    max_problems: int
-    max_passes: int
-    random_state: RandomState
+
+@dataclass(frozen=True)
+class Subsets:
+    """Random subsets of the rows, without a list of them.
+
+    Attributes
+    ----------
+    salt : int
+        Below 2**64.
+    share : float
+        Every row is in a subset with this probability, on its own.
+
+    Examples
+    --------
+    >>> Subsets(7, 0.5).hold(np.arange(5), [0, 1]).shape
+    (5, 2)
+    """
+
+    salt: int
+    share: float
+
+    def hold(self, keys: IndexArray, subsets: Sequence[int]) -> Any:
+        """Which rows are in which subsets, bool of shape (m, n_subsets)."""
+        salts = _mixed(np.array(subsets, dtype=np.uint64) + np.uint64(self.salt))
+        numbers = _mixed(_mixed(keys.astype(np.uint64))[..., None] + salts)
+        return (numbers >> np.uint64(11)) * 2.0**-53 < self.share
+
+
+def _mixed(numbers: AnyArray) -> AnyArray:
+    """Hash numbers, by the generator SplitMix64 of Steele, Lea and Flood (2014)."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(numbers ^ (numbers >> np.uint64(31)))
+
+
+@dataclass(frozen=True, eq=False)
+class MarginQuery:
+    """Separators, and how many of their smallest margins to return.
+
+    Attributes
+    ----------
+    normals : ndarray of shape (q, d), float64
+    classes : ndarray of shape (2,)
+        Labels of the classes -1 and +1.
+    n_keep : int
+        Margins of each class.
+    subsets : Subsets or None, default=None
+        With it, separator j sees the rows of subset `numbers[j]` only.
+    numbers : tuple of int
+    """
+
+    normals: FloatArray
+    classes: AnyArray
+    n_keep: int
+    subsets: Subsets | None = None
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestMargins:
+    r"""The smallest margins of every separator in some blocks, and the rows that have them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (2, n_keep, q), float64
+        Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1, increasing. Infinity
+        where there are fewer rows.
+    keys : ndarray of shape (2, n_keep, q), int64
+        Keys of the rows that have them, -1 for none.
+    rows : SelectedRows
+        These rows, each once.
+    """
+
+    values: FloatArray
+    keys: IndexArray
+    rows: SelectedRows
+
+    def merged(self, other: SmallestMargins) -> SmallestMargins:
+        """Return the smallest margins of these blocks and of the next ones."""
+        values = np.concatenate([self.values, other.values], axis=1)
+        keys = np.concatenate([self.keys, other.keys], axis=1)
+        order = np.argsort(values, axis=1, kind="stable")[:, : self.values.shape[1]]
+        keys = np.take_along_axis(keys, order, axis=1)
+        rows = self.rows.joined(other.rows)
+        rows = rows.take(np.flatnonzero(np.isin(rows.keys, keys)))
+        return SmallestMargins(np.take_along_axis(values, order, axis=1), keys, rows)
+
+
+def find_smallest(blocks: RowBlocks, query: MarginQuery) -> SmallestMargins:
+    """Read all rows once for the smallest margins of several separators."""
+    return map_reduce(blocks, _smallest_of_block, SmallestMargins.merged, broadcast=query).value
+
+
+def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> SmallestMargins:
+    q, n = len(query.normals), len(block)
+    signs, keys = signs_of(block, query.classes), row_keys(block, block_index)
+    values = np.full((2, query.n_keep, q), np.inf)
+    positions = np.full((2, query.n_keep, q), _NONE, dtype=np.int64)
+    tile = max(1, _TILE_NUMBERS // q)
+    for start in range(0, n, tile):
+        within = slice(start, min(n, start + tile))
+        products = inner_products(block.points[within], query.normals) * signs[within, None]
+        if query.subsets is not None:
+            products[~query.subsets.hold(keys[within], query.numbers)] = np.inf
+        for group, sign in enumerate((1.0, -1.0)):
+            of_class = np.flatnonzero(signs[within] == sign)
+            _insert(values[group], positions[group], products[of_class], of_class + start)
+    used = np.unique(positions[positions >= 0])
+    of_rows = np.where(positions >= 0, keys[positions], _NONE) if n else positions
+    return SmallestMargins(
+        values, of_rows, SelectedRows.of(block, block_index, used, np.zeros(len(used)))
+    )
+
+
+def _insert(values: FloatArray, positions: IndexArray, products: FloatArray, rows: Any) -> None:
+    """Insert new rows among the smallest so far; of equal ones the earlier comes first."""
+    n_keep = len(values)
+    if not len(rows):
+        return
+    if len(rows) > n_keep:
+        # Nearly all rows are above the largest kept; one comparison clears them.
+        limit = np.minimum(values[-1], np.partition(products, n_keep - 1, axis=0)[n_keep - 1])
+        near = (products <= limit).any(axis=1)
+        products, rows = products[near], rows[near]
+    both = np.concatenate([values, products])
+    both_rows = np.concatenate([positions, np.broadcast_to(rows[:, None], products.shape)])
+    order = np.argsort(both, axis=0, kind="stable")[:n_keep]
+    values[:] = np.take_along_axis(both, order, axis=0)
+    chosen = np.take_along_axis(both_rows, order, axis=0)
+    positions[:] = np.where(np.isfinite(values), chosen, _NONE)
+
+
+def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, float, int]:
+    r"""Margin of a separator with k rows left out, :math:`\rho_k(w)`.
+
+    With an intercept a rows of the class +1 and k - a of the other are left out, and the
+    hyperplane goes into the middle of what remains, for the best a.
+
+    Parameters
+    ----------
+    values : ndarray of shape (2, k + 1), float64
+        Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1, increasing.
+    k : int
+    intercept : bool
+
+    Returns
+    -------
+    margin : float
+    intercept : float
+        Zero through the origin.
+    n_positive : int
+        How many of those left out are of the class +1.
+
+    Examples
+    --------
+    >>> values = np.array([[-3.0, 1.0], [0.5, 4.0]])
+    >>> leave_out(values, 1, intercept=False)
+    (0.5, 0.0, 1)
+    >>> leave_out(values, 1, intercept=True)
+    (0.75, -0.25, 1)
+    """
+    if not intercept:
+        order = np.argsort(values.ravel(), kind="stable")
+        margin = float(values.ravel()[order[k]])
+        return margin, 0.0, int((order[:k] <= k).sum())
+    halves = (values[0] + values[1][::-1]) / 2
+    # A class of which nothing remains is no class.
+    halves[~np.isfinite(halves)] = -np.inf
+    best = int(halves.argmax())
+    return float(halves[best]), float(values[1][k - best] - values[0][best]) / 2, best
+
+
+# --- problems --------------------------------------------------------------------------------
 
 
 def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
@@ -123,127 +307,330 @@ def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, floa
     return (math.ceil(draws) if draws < 2**62 else 2**62), share, luck
 
 
-class Search:
-    """One search for the rows to leave out."""
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A separator, its margin on the data with k rows left out, and the keys of these."""
+
+    w: FloatArray
+    intercept: float
+    margin: float
+    left_out: IndexArray
+
+
+class _Problem:
+    """The core-set loop of one hard-margin problem.
+
+    Attributes
+    ----------
+    allows : callable
+        ``allows(keys)`` tells which rows take part.
+    is_open : bool
+    core : SelectedRows
+        The rows known that take part.
+    hard : HardMargin
+        Their separator, or the evidence that there is none.
+    """
+
+    core: SelectedRows
+    hard: HardMargin
 
     def __init__(
-        self, blocks: RowBlocks, first: BlockResults[FirstRead], options: OutlierOptions
+        self,
+        known: SelectedRows,
+        solve: Callable[[SelectedRows], HardMargin],
+        epsilon: float,
+        allows: Callable[[IndexArray], AnyArray],
     ) -> None:
-        self.options = options
-        n_used, classes = first.value.n_used, first.value.classes
-        if options.k > n_used - 2:
+        self.allows, self.is_open = allows, True
+        core = known.take(np.flatnonzero(allows(known.keys)))
+        self._loop = grow_core_set(core, solve, epsilon=epsilon)
+        self._advance(None)
+
+    def _advance(self, found: Found[SelectedRows] | None) -> None:
+        try:
+            self.core, self.hard = self._loop.send(found)  # type: ignore[arg-type] # None starts it
+        except StopIteration as end:
+            self.core, self.hard, self.is_open = end.value.core, end.value.bound, False
+
+    @property
+    def support(self) -> IndexArray:
+        """Keys of the rows that determine the separator, or the evidence."""
+        return self.core.keys[self.hard.dual > 0.0]
+
+    def violators(
+        self, values: FloatArray, keys: IndexArray, epsilon: float
+    ) -> tuple[float, IndexArray]:
+        """Return the margin of the separator, and the keys of new rows that violate it."""
+        values = np.where((keys == _NONE) | ~self.allows(keys), np.inf, values)
+        least = values.min(axis=1)
+        margin = float(least.sum()) / 2 if len(self.hard.levels) == 2 else float(least.min())
+        below = values < floors_of(self.hard, epsilon)[:, None]
+        return margin, np.setdiff1d(keys[below], self.core.keys)
+
+    def go_on(self, margin: float, known: SelectedRows) -> None:
+        """Add all known rows that take part, and go on to the next separator, or to the end."""
+        new = self.allows(known.keys) & ~np.isin(known.keys, self.core.keys)
+        self._advance(Found(self.hard, margin, known.take(np.flatnonzero(new))))
+
+
+def _all_but(removed: frozenset[int]) -> Callable[[IndexArray], AnyArray]:
+    return lambda keys: ~np.isin(keys, list(removed))
+
+
+def _within(subsets: Subsets, subset: int) -> Callable[[IndexArray], AnyArray]:
+    return lambda keys: subsets.hold(keys, [subset])[..., 0]
+
+
+class OutlierSearch:
+    """A search for the rows to leave out.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        With labels of two classes.
+    summary : ClassSummary
+        With rows near the boundary.
+    k, epsilon, intercept, max_problems, max_passes
+        As in `daskcoreset.estimators.OutlierMaxMarginClassifier`.
+
+    Raises
+    ------
+    InvalidInputError
+        If k rows would leave nothing of a class.
+    """
+
+    def __init__(
+        self,
+        blocks: RowBlocks,
+        summary: ClassSummary,
+        *,
+        k: int,
+        epsilon: float,
+        intercept: bool,
+        max_problems: int,
+        max_passes: int,
+    ) -> None:
+        if k > summary.n_used - 2:
             raise InvalidInputError(
-                f"k is {options.k}, but X has {n_used} rows of positive weight",
+                f"k is {k}, but X has {summary.n_used} rows of positive weight",
                 argument="k",
                 remedy="pass a smaller k",
             )
-        rows = first.value.first_rows(_STARTS)
-        points = dense_rows(rows.block.points).astype(np.float64)
-        signs, no_subsets = signs_of(rows.block, classes), np.empty((len(rows), 0), bool)
-        start = ProblemRows(points, signs, rows.indices, no_subsets)
-        self.n_rows = first.n_rows
-        self.n_problems = 0
-        self.shared = SharedProblems(
-            blocks,
-            classes,
-            dict(first.offsets()),
-            options.k,
-            options.intercept,
-            options.epsilon,
-            start,
-            reads=1,
-        )
-        # So that without any k rows something of each class is left.
-        self.direction = _direction(start)
-        self.shared.rows = start.with_rows(self.shared.measure(self.direction[None]).rows)
+        self.blocks, self.summary, self.k = blocks, summary, k
+        self.epsilon, self.intercept = epsilon, intercept
+        self.max_problems, self.max_passes = max_problems, max_passes
+        self.n_problems, self.reads = 0, 1
+        self.best: _Candidate | None = None
+        # Rows on which problems are solved. Of each class something is left without any k rows.
+        self.known = summary.near_rows(_STARTS)
+        points, signs = dense_rows(self.known.block.points), self._signs(self.known)
+        means = [points[signs == sign].mean(axis=0, dtype=np.float64) for sign in (1.0, -1.0)]
+        gap: FloatArray = means[0] - means[1]
+        length = float(np.linalg.norm(gap))
+        self.direction = gap / length if length else np.eye(len(gap))[0]
+        self._add(self._measure(self.direction[None]).rows)
 
-    def result(self) -> OutlierMargin:
-        """Run the search that the options define."""
-        method, probability = self._find()
+    def result(self, method: Method, confidence: float, random_state: RandomState) -> OutlierMargin:
+        """Find the largest margin that is left when at most k rows are left out.
+
+        Parameters
+        ----------
+        method, confidence, random_state
+            As in `daskcoreset.estimators.OutlierMaxMarginClassifier`.
+
+        Returns
+        -------
+        OutlierMargin
+
+        Raises
+        ------
+        NotSeparableError
+            If no separator was found without k rows.
+
+        Warns
+        -----
+        CoresetWarning
+            If the probability wanted is not reached.
+
+        Notes
+        -----
+        The probability of "random" is that some draw is lucky. Besides, the best separator is
+        improved by leaving out its k worst rows and solving again until nothing changes, which can
+        only help.
+
+        References
+        ----------
+        Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2. For "exact", Matousek (1995), On
+        geometric optimization with few violated constraints.
+        """
+        probability, used = 1.0, "exact"
+        if method == "random" or not self._remove():
+            if method == "exact":
+                raise InvalidInputError(
+                    f"the exact search needs more than max_problems={self.max_problems} problems "
+                    f"or max_passes={self.max_passes}",
+                    remedy='raise these limits, or pass method="random"',
+                )
+            probability, used = self._draw(confidence, resolve_seed(random_state)), "random"
         self._improve()
-        best = self.shared.best
+        best = self.best
         if best is None or best.margin <= 0:
-            k = self.options.k
             raise NotSeparableError(
-                f"X and y are not separable when {k} rows are left out"
+                f"X and y are not separable when {self.k} rows are left out"
                 + ("" if probability == 1.0 else f" (found with probability {probability:.3g})"),
                 argument="k",
                 remedy="pass a larger k, or fit a soft margin",
             )
+        left = self.known.take(np.flatnonzero(~np.isin(self.known.keys, best.left_out)))
+        hard = self._separate(left)
+        core = left.take(np.flatnonzero(hard.dual > 0.0))
+        numbers = row_numbers(core.keys, self.summary.starts)
         return OutlierMargin(
-            Separator(best.w, best.intercept),
-            best.margin,
-            best.left_out,
-            probability,
-            method,
-            self.n_problems,
-            self.shared.reads,
-            self.n_rows,
-            *self.shared.core_without(best.left_out),
+            w=best.w,
+            intercept=best.intercept,
+            margin=best.margin,
+            outliers=row_numbers(best.left_out, self.summary.starts),
+            probability=probability,
+            method=used,
+            n_problems=self.n_problems,
+            reads=self.reads,
+            n_rows=self.summary.n_read,
+            core=WeightedPoints(core.block.points, np.ones(len(core)), numbers, core.block.labels),
+            core_margin=hard.length,
         )
 
-    def _find(self) -> tuple[str, float]:
-        method = self.options.method
-        if method != "random" and self._remove():
-            return "exact", 1.0
-        if method == "exact":
-            raise InvalidInputError(
-                f"the exact search needs more than max_problems={self.options.max_problems} "
-                f"problems or max_passes={self.options.max_passes}",
-                remedy='raise these limits, or pass method="random"',
+    def _signs(self, rows: SelectedRows) -> FloatArray:
+        return signs_of(rows.block, self.summary.classes)
+
+    def _separate(self, rows: SelectedRows) -> HardMargin:
+        signs = self._signs(rows)
+        if len(np.unique(signs)) < 1 + self.intercept:  # nothing is left of a class
+            zeros, levels = np.zeros(len(self.direction)), np.zeros(1 + self.intercept)
+            return HardMargin(zeros, 0.0, 0.0, 0.0, np.zeros(len(rows)), levels)
+        points = dense_rows(rows.block.points)
+        return hard_margin(points, signs, intercept=self.intercept, tol=TOLERANCE)
+
+    def _separate_better(self, rows: SelectedRows) -> HardMargin:
+        """Separate rows of a subset, or give them up if they cannot be better than what is known.
+
+        A subset that holds all that matters has no smaller margin than any that was found.
+        """
+        hard = self._separate(rows)
+        beaten = self.best is not None and hard.length < self.best.margin
+        return replace(hard, margin=0.0) if beaten else hard
+
+    def _add(self, rows: SelectedRows) -> None:
+        new = ~np.isin(rows.keys, self.known.keys)
+        self.known = self.known.joined(rows.take(np.flatnonzero(new)))
+
+    def _measure(self, normals: FloatArray) -> SmallestMargins:
+        """Read once for the margins of separators on all rows. The best one is kept."""
+        self.reads += 1
+        query = MarginQuery(normals, self.summary.classes, self.k + 1)
+        read = find_smallest(self.blocks, query)
+        for j, w in enumerate(normals):
+            keys = read.keys[:, :, j]
+            margin, intercept, positive = leave_out(
+                read.values[:, :, j], self.k, intercept=self.intercept
             )
-        return "random", self._draw()
+            if self.best is None or margin > self.best.margin:
+                out = np.concatenate([keys[0, :positive], keys[1, : self.k - positive]])
+                self.best = _Candidate(w, intercept, margin, np.sort(out))
+        return read
+
+    def _measure_within(
+        self, normals: FloatArray, subsets: Subsets, numbers: Sequence[int]
+    ) -> SmallestMargins:
+        """Read once for the margins of separators, each on a subset of the rows."""
+        self.reads += 1
+        query = MarginQuery(normals, self.summary.classes, 1, subsets, tuple(numbers))
+        return find_smallest(self.blocks, query)
+
+    def _solve(
+        self,
+        problems: list[_Problem],
+        epsilon: float,
+        measure: Callable[[list[_Problem]], SmallestMargins],
+    ) -> None:
+        """Solve problems by reads that all share. Those that are left open ran out of passes."""
+        self.n_problems += len(problems)
+        for _ in range(self.max_passes):
+            active = [problem for problem in problems if problem.is_open]
+            if not active:
+                return
+            read = measure(active)
+            found = [
+                problem.violators(read.values[:, :, j], read.keys[:, :, j], epsilon)
+                for j, problem in enumerate(active)
+            ]
+            of_all = np.isin(read.rows.keys, np.concatenate([new for _, new in found]))
+            self._add(read.rows.take(np.flatnonzero(of_all)))
+            for problem, (margin, new) in zip(active, found, strict=True):
+                problem.go_on(margin, self.known if len(new) else problem.core)
+
+    def _solve_without(self, removals: list[frozenset[int]]) -> list[_Problem]:
+        """Separate all rows but some, for each of several choices of these."""
+        problems = [
+            _Problem(self.known, self._separate, self.epsilon, _all_but(removed))
+            for removed in removals
+        ]
+        self._solve(
+            problems,
+            self.epsilon,
+            lambda active: self._measure(np.array([problem.hard.w for problem in active])),
+        )
+        return problems
 
     def _remove(self) -> bool:
         """Leave rows out one by one, wherever they may matter. False if there are too many ways."""
-        level, depth = [MarginProblem()], 0
-        while True:
-            self._solve(level)
-            if any(problem.state == "open" for problem in level):
+        level: list[frozenset[int]] = [frozenset()]
+        for depth in range(self.k + 1):
+            problems = self._solve_without(level)
+            if any(problem.is_open for problem in problems):
                 return False
-            if depth == self.options.k:
-                return True
-            depth += 1
             children = {
-                problem.removed | {int(row)} for problem in level for row in problem.support
+                removed | {int(key)}
+                for removed, problem in zip(level, problems, strict=True)
+                for key in problem.support
             }
-            if self.n_problems + len(children) > self.options.max_problems:
+            if depth < self.k and self.n_problems + len(children) > self.max_problems:
                 return False
-            level = [MarginProblem(removed) for removed in sorted(children, key=sorted)]
+            level = sorted(children, key=sorted)
+        return True
 
-    def _solve(self, problems: list[MarginProblem], draws: Draws | None = None) -> None:
-        self.n_problems += len(problems)
-        self.shared.solve(problems, max_passes=self.options.max_passes, draws=draws)
-
-    def _draw(self) -> float:
+    def _draw(self, confidence: float, seed: int) -> float:
         """Solve on random subsets. Return the probability that one of them had no outlier."""
-        options, shared = self.options, self.shared
         # The nearest point of a hull is a combination of d points, of two hulls of d + 1.
-        n_support = shared.blocks.schema.n_features + int(options.intercept)
-        n_needed, share, luck = n_draws(n_support, options.k, options.confidence)
-        count = min(n_needed, options.max_problems)
-        seed = resolve_seed(options.random_state)
+        n_support = self.blocks.schema.n_features + int(self.intercept)
+        n_needed, share, luck = n_draws(n_support, self.k, confidence)
+        count = min(n_needed, self.max_problems)
         self._improve()
-        draws = Draws(seed, share, tuple(range(count)))
-        rows = shared.rows
-        shared.rows = shared.measure(np.tile(self.direction, (count, 1)), draws).rows
+        subsets = Subsets(int(stream(seed, Stage.SUBSETS, 0).integers(2**63)), share)
+        known, normals = self.known, np.tile(self.direction, (count, 1))
+        self.known = self._measure_within(normals, subsets, range(count)).rows
         # The probability holds for exact solutions only: those of a subset up to epsilon
         # depend on rows outside of it.
-        epsilon, shared.epsilon = shared.epsilon, 1e-9
-        problems = [MarginProblem(subset=subset) for subset in range(count)]
-        self._solve(problems, draws)
-        ended = [problem for problem in problems if problem.state in ("solved", "open")]
-        normals = [problem.w for problem in ended if problem.w is not None]
-        if normals:
-            shared.measure(np.array(normals))
-        shared.rows, shared.epsilon = rows, epsilon
-        done = sum(problem.state != "open" for problem in problems)
+        problems = [
+            _Problem(self.known, self._separate_better, _EXACT, _within(subsets, subset))
+            for subset in range(count)
+        ]
+
+        def measure(active: list[_Problem]) -> SmallestMargins:
+            numbers = [i for i, problem in enumerate(problems) if problem.is_open]
+            normals = np.array([problem.hard.w for problem in active])
+            return self._measure_within(normals, subsets, numbers)
+
+        self._solve(problems, _EXACT, measure)
+        self.known = known
+        separators = [problem.hard.w for problem in problems if problem.hard.separable]
+        if separators:
+            self._measure(np.array(separators))
+        done = sum(not problem.is_open for problem in problems)
         probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
-        if probability < options.confidence:
+        if probability < confidence:
             warn_user(
                 f"{done} of {n_needed:,} draws were made, so the probability is "
-                f"{probability:.3g} instead of {options.confidence}; pass a larger "
-                "max_problems."
+                f"{probability:.3g} instead of {confidence}; pass a larger max_problems."
             )
         return probability
 
@@ -252,61 +639,10 @@ class Search:
 
         The margin never falls, for the separator itself has it on the rows that are left.
         """
-        shared = self.shared
         while True:
-            before = shared.best
-            removed = frozenset() if before is None else frozenset(before.left_out.tolist())
-            self._solve([MarginProblem(removed)])
-            after = shared.best
+            before = self.best
+            left_out = [] if before is None else before.left_out.tolist()
+            self._solve_without([frozenset(left_out)])
+            after = self.best
             if after is before or (before and after and after.margin <= before.margin * (1 + 1e-9)):
                 return
-
-
-def _direction(rows: ProblemRows) -> FloatArray:
-    """Of length one, from the mean of one class to that of the other."""
-    means = [rows.points[rows.signs == sign].mean(axis=0) for sign in (1.0, -1.0)]
-    gap: FloatArray = means[0] - means[1]
-    length = float(np.linalg.norm(gap))
-    return gap / length if length else np.eye(len(gap))[0]
-
-
-def outlier_margin(
-    blocks: RowBlocks, first: BlockResults[FirstRead], options: OutlierOptions
-) -> OutlierMargin:
-    """Find the largest margin that is left when at most k rows are left out.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        With labels of two classes.
-    first : BlockResults of FirstRead
-        Result of `find_classes`.
-    options : OutlierOptions
-
-    Returns
-    -------
-    OutlierMargin
-
-    Raises
-    ------
-    InvalidInputError
-        If k rows would leave nothing of a class.
-    NotSeparableError
-        If no separator was found without k rows.
-
-    Warns
-    -----
-    CoresetWarning
-        If the probability wanted is not reached.
-
-    Notes
-    -----
-    The probability of "random" is that some draw is lucky. Besides, the best separator is improved
-    by leaving out its k worst rows and solving again until nothing changes, which can only help.
-
-    References
-    ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2. For "exact", Matousek (1995), On
-    geometric optimization with few violated constraints.
-    """
-    return Search(blocks, first, options).result()

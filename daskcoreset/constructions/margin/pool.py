@@ -1,71 +1,54 @@
-"""Reads of a pool of unlabelled rows: the rows closest to a boundary, and random rows."""
+"""Reads of a pool of unlabelled rows: those closest to a boundary, random ones, some by number."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import Separator
-from daskcoreset.constructions.margin.rows import (
-    SelectedRows,
-    concatenate_rows,
-    rows_of_block,
-    select_rows,
-    smallest,
-)
 from daskcoreset.core.block import Block
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.linalg import dense_rows, inner_products
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.select import (
+    SelectedRows,
+    keys_of,
+    row_keys,
+    row_numbers,
+    select_rows,
+)
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 
 
-def _closest_rows(
-    block: Block, block_index: int, query: tuple[IndexArray, Separator, IndexArray], *, count: int
-) -> SelectedRows:
-    """Take usable rows of a block without a label that are closest to the boundary."""
-    starts, separator, labelled = query
-    start = int(starts[block_index])
-    gaps = np.abs(separator(block.points))
-    gaps[(block.weights == 0.0) | np.isin(rows_of_block(block, start), labelled)] = np.inf
-    chosen = smallest(gaps, count)
-    return select_rows(block, chosen, gaps[chosen], start)
+class PoolRows(NamedTuple):
+    """Rows of a pool.
 
+    Attributes
+    ----------
+    indices : ndarray of shape (q,), int64
+        Their numbers.
+    rows : ndarray of shape (q, d), float32 or float64
+    values : ndarray of shape (q,), float64
+        Distances from a boundary, of the rows closest to it.
+    labels : ndarray of shape (q,), or None
+        If the pool has labels.
+    """
 
-def _merge_closest(first: SelectedRows, second: SelectedRows, *, count: int) -> SelectedRows:
-    return concatenate_rows(first, second).smallest(count)
+    indices: IndexArray
+    rows: AnyArray
+    values: FloatArray
+    labels: AnyArray | None = None
 
-
-def _rows_by_number(
-    block: Block, block_index: int, request: tuple[IndexArray, IndexArray]
-) -> SelectedRows:
-    """Take the rows of a block with some numbers, in the order of the block."""
-    starts, indices = request
-    start = int(starts[block_index])
-    positions = np.flatnonzero(np.isin(rows_of_block(block, start), indices))
-    return select_rows(block, positions, np.zeros(len(positions)), start)
-
-
-def _rows_by_weight(
-    block: Block, block_index: int, request: tuple[IndexArray, dict[int, FloatArray]]
-) -> SelectedRows:
-    """Take the rows of a block at some values of the running sum of weights, in their order."""
-    starts, values_of_blocks = request
-    values = values_of_blocks[block_index]
-    # The last row with a weight ends where the sum does, whatever the rounding.
-    last = int(np.flatnonzero(block.weights)[-1])
-    positions = np.minimum(np.searchsorted(np.cumsum(block.weights), values, side="right"), last)
-    return select_rows(block, positions, values, int(starts[block_index]))
-
-
-def _weigh(block: Block, block_index: int, _: object) -> dict[int, tuple[float, int]]:
-    """Weight and number of the usable rows of a block."""
-    return {block_index: (float(block.weights.sum()), int(np.count_nonzero(block.weights)))}
+    def take(self, positions: IndexArray) -> PoolRows:
+        """Return some of the rows, in this order."""
+        labels = None if self.labels is None else self.labels[positions]
+        return PoolRows(
+            self.indices[positions], self.rows[positions], self.values[positions], labels
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +58,10 @@ class Pool:
     Attributes
     ----------
     blocks : RowBlocks
-    sizes : ndarray of shape (n_blocks,), int64
-        Rows of every block as read.
+    starts : dict of int to int
+        Number of the first row of every block.
+    n_rows : int
+        Rows in all.
     weights : ndarray of shape (n_blocks,), float64
         Weight of the usable rows of every block. Rows without weight are never asked for.
     n_usable : int
@@ -84,71 +69,99 @@ class Pool:
     """
 
     blocks: RowBlocks
-    sizes: IndexArray
+    starts: dict[int, int]
+    n_rows: int
     weights: FloatArray
     n_usable: int
 
-    @property
-    def n_rows(self) -> int:
-        """Rows in all."""
-        return int(self.sizes.sum())
-
-    @property
-    def n_features(self) -> int:
-        """Columns."""
-        return self.blocks.schema.n_features
-
-    @property
-    def starts(self) -> IndexArray:
-        """Number of the first row of every block."""
-        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-
-    def closest(self, separator: Separator, labelled: IndexArray, count: int) -> SelectedRows:
-        """Return the `count` rows of least distance to the boundary. One read.
+    def closest(
+        self, w: FloatArray, intercept: float, labelled: IndexArray, count: int
+    ) -> PoolRows:
+        """Return the `count` rows of least distance to a hyperplane. One read.
 
         Parameters
         ----------
-        separator : Separator
+        w : ndarray of shape (d,), float64
+        intercept : float
         labelled : ndarray of int64
-            Numbers of rows to leave out, sorted.
+            Numbers of rows to leave out.
         count : int
 
         Returns
         -------
-        SelectedRows
-            The closest first, by their distances. Rows at one distance in the order of the pool.
+        PoolRows
+            The closest first. Rows at one distance in the order of the pool.
         """
-        query = (self.starts, separator, labelled)
-        work, merge = partial(_closest_rows, count=count), partial(_merge_closest, count=count)
-        closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
-        return closest.in_order()
+        query = w, intercept, keys_of(labelled, self.starts)
+        rows = select_rows(self.blocks, _distances, count, broadcast=query).value
+        return self._numbered(rows.take(np.argsort(rows.values, kind="stable")))
 
-    def fetch(self, indices: IndexArray) -> SelectedRows:
+    def fetch(self, indices: IndexArray) -> PoolRows:
         """Return rows by their numbers, reading only the blocks that hold them.
 
         Rows that the blocks leave out, such as those with NaN, are missing from what is
         returned. The others come in the order asked for.
         """
-        indices = np.asarray(indices, dtype=np.int64)
-        block_indices = np.unique(np.searchsorted(self.starts, indices, side="right") - 1)
-        blocks, request = self.blocks.select(block_indices.tolist()), (self.starts, indices)
-        rows = map_reduce(blocks, _rows_by_number, concatenate_rows, broadcast=request).value
-        positions = {int(index): i for i, index in enumerate(rows.indices)}
-        present = [positions[i] for i in indices.tolist() if i in positions]
-        return rows.take(np.array(present, dtype=np.int64))
+        keys = keys_of(np.asarray(indices, dtype=np.int64), self.starts)
+        firsts = np.array(list(self.starts.values()))
+        places = np.unique(np.searchsorted(firsts, indices, side="right") - 1)
+        rows = self._read(places, _rows_by_key, keys)
+        positions = {int(key): i for i, key in enumerate(rows.keys)}
+        present = [positions[key] for key in keys.tolist() if key in positions]
+        return self._numbered(rows.take(np.array(present, dtype=np.int64)))
 
-    def draw(self, rng: np.random.Generator, count: int) -> SelectedRows:
+    def draw(self, rng: np.random.Generator, count: int) -> PoolRows:
         """Draw rows in proportion to their weights, each on its own. Reads only their blocks."""
         edges = np.cumsum(self.weights)
         drawn = rng.random(count) * edges[-1]
         last = int(np.flatnonzero(self.weights)[-1])
-        block_indices = np.minimum(np.searchsorted(edges, drawn, side="right"), last)
-        within = drawn - (edges[block_indices] - self.weights[block_indices])
-        values = {int(i): within[block_indices == i] for i in np.unique(block_indices)}
-        blocks, request = self.blocks.select(sorted(values)), (self.starts, values)
-        rows = map_reduce(blocks, _rows_by_weight, concatenate_rows, broadcast=request).value
+        places = np.minimum(np.searchsorted(edges, drawn, side="right"), last)
+        within = drawn - (edges[places] - self.weights[places])
+        values = {self.blocks.indices[i]: within[places == i] for i in np.unique(places)}
+        rows = self._read(np.unique(places), _rows_by_weight, values)
         # Rows come in the order of their blocks; this is the order in which they were drawn.
-        return rows.take(np.argsort(np.argsort(block_indices, kind="stable")))
+        return self._numbered(rows.take(np.argsort(np.argsort(places, kind="stable"))))
+
+    def _read(self, places: IndexArray, work: Any, request: Any) -> SelectedRows:
+        blocks = self.blocks.select(places.tolist())
+        read = map_reduce(blocks, work, SelectedRows.joined, broadcast=request)
+        rows: SelectedRows = read.value
+        return rows
+
+    def _numbered(self, rows: SelectedRows) -> PoolRows:
+        numbers = row_numbers(rows.keys, self.starts)
+        return PoolRows(numbers, dense_rows(rows.block.points), rows.values, rows.block.labels)
+
+
+def _distances(
+    block: Block, block_index: int, query: tuple[FloatArray, float, IndexArray]
+) -> FloatArray:
+    w, intercept, labelled = query
+    gaps = np.abs(inner_products(block.points, w[None])[:, 0] + intercept)
+    gaps[(block.weights == 0.0) | np.isin(row_keys(block, block_index), labelled)] = np.inf
+    return gaps
+
+
+def _rows_by_key(block: Block, block_index: int, keys: IndexArray) -> SelectedRows:
+    """Take the rows of a block with some keys, in the order of the block."""
+    positions = np.flatnonzero(np.isin(row_keys(block, block_index), keys))
+    return SelectedRows.of(block, block_index, positions, np.zeros(len(positions)))
+
+
+def _rows_by_weight(
+    block: Block, block_index: int, values_of_blocks: dict[int, FloatArray]
+) -> SelectedRows:
+    """Take the rows of a block at some values of the running sum of weights, in their order."""
+    values = values_of_blocks[block_index]
+    # The last row with a weight ends where the sum does, whatever the rounding.
+    last = int(np.flatnonzero(block.weights)[-1])
+    positions = np.minimum(np.searchsorted(np.cumsum(block.weights), values, side="right"), last)
+    return SelectedRows.of(block, block_index, positions, values)
+
+
+def _weigh(block: Block, block_index: int, _: object) -> dict[int, tuple[float, int]]:
+    """Weight and number of the usable rows of a block."""
+    return {block_index: (float(block.weights.sum()), int(np.count_nonzero(block.weights)))}
 
 
 def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Pool:
@@ -178,5 +191,5 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
             "no row of X can be asked for: all are invalid or have sample_weight zero",
             remedy="pass at least one usable row",
         )
-    sizes = np.array([read.sizes[index] for index in blocks.indices], dtype=np.int64)
-    return Pool(blocks, sizes, weights, sum(n_rows for _, n_rows in usable))
+    n_usable = sum(n_rows for _, n_rows in usable)
+    return Pool(blocks, read.offsets(), read.n_rows, weights, n_usable)

@@ -1,111 +1,333 @@
-"""Maximum margin for structured output: examples, triples of right and wrong answer, their loop."""
+r"""Maximum margin for structured output: problems, their constraints, and several classes.
+
+An example is a row, or a run of rows of one group. Its constraints are its wrong answers: the right
+one must be ahead of each of them.
+
+**Several classes** (Crammer and Singer): :math:`\Phi(x, k)` is x in block k of a vector of K
+blocks, so that w holds one vector a class, the class of x is the one of largest
+:math:`\langle w_k, x\rangle`, and the margin of a row is what its own class is ahead of the next.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import evidence_of, first_few
-from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
-from daskcoreset.constructions.margin.rows import mark, row_numbers, rows_of_block
+from daskcoreset.constructions.class_summary import ClassSummary
+from daskcoreset.constructions.margin.core_set import (
+    TOLERANCE,
+    CoreSet,
+    Found,
+    Pass,
+    complete,
+    evidence_of,
+    first_few,
+    floors_of,
+    grow_core_set,
+)
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.labels import plain_labels
-from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.linalg import dense, inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
+from daskcoreset.errors import InvalidInputError, NotSeparableError
 from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.execution.select import SelectedRows, row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
+
+T = TypeVar("T")
 
 # Triples of all blocks that a read returns at most.
 _MAX_TRIPLES = 1000
 
-# A block, and the groups of its first and last row.
-Ends = tuple[int, float, float]
+# Rows whose scores are formed at a time.
+_TILE = 4096
+
+
+# --- problems --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
-    """Some examples, one after another.
+class Rival:
+    """The wrong answer of least margin.
 
     Attributes
     ----------
-    points : ndarray of shape (n, d) or csr_array
-        All their rows.
+    y : ndarray of shape (t,), int64
+    margin : float
+        Lead of the right answer, divided by `loss`.
+    loss : float
+        How wrong `y` is; 1 where all wrong answers are equally wrong.
+    """
+
+    y: IndexArray
+    margin: float
+    loss: float = 1.0
+
+
+class StructuredProblem(ABC):
+    """Two functions that make a problem. Examples are runs of rows, answers labels of them.
+
+    See :doc:`/guides/kernels`.
+
+    Picklable, and without a state that changes.
+    """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Length D of the joint features."""
+
+    @abstractmethod
+    def joint_features(self, x: AnyArray, y: IndexArray) -> FloatArray:
+        r"""Return :math:`\Phi(x, y)`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (t, d), float64
+            The rows of an example.
+        y : ndarray of shape (t,), int64
+            A label for each.
+
+        Returns
+        -------
+        ndarray of shape (D,), float64
+        """
+
+    @abstractmethod
+    def separation_oracle(self, w: FloatArray, x: AnyArray, y: IndexArray | None) -> Rival:
+        r"""Find the answer other than y with the smallest margin to it.
+
+        Parameters
+        ----------
+        w : ndarray of shape (D,), float64
+        x : ndarray of shape (t, d), float64
+        y : ndarray of shape (t,), int64, or None
+            None to find the best of all answers, whose margin is then 0.
+
+        Returns
+        -------
+        Rival
+            Exactly the one of least
+            :math:`\langle w, \Phi(x, y) - \Phi(x, y')\rangle / \text{loss}(y, y')`.
+        """
+
+    def rivals(
+        self, w: FloatArray, points: Points, labels: IndexArray | None, starts: IndexArray
+    ) -> tuple[IndexArray, FloatArray, FloatArray]:
+        """Do what `separation_oracle` does, for each of many examples.
+
+        Parameters
+        ----------
+        w : ndarray of shape (D,), float64
+        points : ndarray of shape (n, d) or csr_array
+            Rows of all examples.
+        labels : ndarray of shape (n,), int64, or None
+        starts : ndarray of shape (q + 1,), int64
+            Start of each example, and n.
+
+        Returns
+        -------
+        rivals : ndarray of shape (n,), int64
+            One answer after another.
+        margins, losses : ndarray of shape (q,), float64
+        """
+        found = [
+            self.separation_oracle(
+                w, dense(points[start:stop]), None if labels is None else labels[start:stop]
+            )
+            for start, stop in itertools.pairwise(starts.tolist())
+        ]
+        rivals = np.concatenate([rival.y for rival in found])
+        margins = np.array([rival.margin for rival in found], dtype=np.float64)
+        return rivals, margins, np.array([rival.loss for rival in found], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem(StructuredProblem, ABC):
+    """A problem whose answers are classes of rows: w begins with one vector for every class.
+
+    Parameters
+    ----------
+    n_features, n_classes : int
+    bias : float, default=0.0
+        A column of this value beside the rows, for classes with a bias; 0 for none.
+    """
+
+    n_features: int
+    n_classes: int
+    bias: float = 0.0
+
+    @property
+    def width(self) -> int:
+        """Length of the vector of a class."""
+        return self.n_features + (self.bias != 0.0)
+
+    def hyperplanes(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the vectors and biases of the classes."""
+        W = w[: self.n_classes * self.width].reshape(self.n_classes, self.width)
+        return W[:, : self.n_features], W[:, self.n_features :].sum(axis=1) * self.bias
+
+    def separation_oracle(self, w: FloatArray, x: AnyArray, y: IndexArray | None) -> Rival:
+        """Find the answer other than y with the smallest margin to it."""
+        rival, margins, losses = self.rivals(w, x, y, np.array([0, len(x)]))
+        return Rival(rival, float(margins[0]), float(losses[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class MultiClassProblem(ClassProblem):
+    """One row an example, one of K classes its answer.
+
+    Parameters
+    ----------
+    n_features, n_classes : int
+    bias : float, default=0.0
+        A column of this value beside the rows, for classes with a bias; 0 for none.
+    center : ndarray of shape (d,) or None, default=None
+        Subtracted from every row. None for the origin. With a bias it costs nothing, and the
+        certificate gets better.
+
+    Examples
+    --------
+    >>> problem = MultiClassProblem(2, 3)
+    >>> problem.joint_features(np.array([[5.0, 7.0]]), np.array([1]))
+    array([0., 0., 5., 7., 0., 0.])
+    >>> w = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    >>> problem.separation_oracle(w, np.array([[5.0, 7.0]]), np.array([1]))
+    Rival(y=array([0]), margin=2.0, loss=1.0)
+
+    References
+    ----------
+    Crammer and Singer (2001), On the algorithmic implementation of multiclass kernel-based
+    vector machines.
+    """
+
+    center: FloatArray | None = None
+
+    @classmethod
+    def of(cls, summary: ClassSummary, *, intercept: bool) -> MultiClassProblem:
+        """Return the problem of rows, by what the first read found of them."""
+        shape = len(summary.low), len(summary.classes)
+        if not intercept:
+            return cls(*shape)
+        return cls(*shape, math.sqrt(summary.total_variance) or 1.0, summary.moments.mean)
+
+    @property
+    def dimension(self) -> int:
+        """Length of the joint features: K times the columns."""
+        return self.n_classes * self.width
+
+    def joint_features(self, x: AnyArray, y: IndexArray) -> FloatArray:
+        """Return the row in the block of its class."""
+        joint = np.zeros((self.n_classes, self.width))
+        joint[y[0], : self.n_features] = x[0] if self.center is None else x[0] - self.center
+        joint[y[0], self.n_features :] = self.bias
+        return joint.ravel()
+
+    def rivals(
+        self, w: FloatArray, points: Points, labels: IndexArray | None, starts: IndexArray
+    ) -> tuple[IndexArray, FloatArray, FloatArray]:
+        """Return the best other class of every row, the first of equal ones."""
+        n = len(starts) - 1
+        rivals, margins = np.empty(n, dtype=np.int64), np.zeros(n)
+        inner, constant = self.hyperplanes(w)
+        if self.center is not None:
+            # Of rows far from the origin as exact as the rows, for products are of 64 bits.
+            constant = constant - np.einsum("kj,j->k", inner, self.center)
+        for start in range(0, n, _TILE):
+            part = slice(start, min(n, start + _TILE))
+            scores = inner_products(points[part], inner) + constant
+            rows = np.arange(len(scores))
+            if labels is not None:
+                right = scores[rows, labels[part]]
+                scores[rows, labels[part]] = -np.inf
+            rivals[part] = scores.argmax(axis=1)
+            if labels is not None:
+                margins[part] = right - scores[rows, rivals[part]]
+        return rivals, margins, np.ones(n)
+
+    def planes_of_rows(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return vectors and biases that are applied to rows as they are."""
+        inner, constant = self.hyperplanes(w)
+        W = np.ascontiguousarray(inner)
+        if self.center is not None:
+            constant = constant - np.einsum("kj,j->k", W, self.center)
+        return W, constant
+
+
+# --- examples --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Examples:
+    """The examples of a block, one after another.
+
+    Attributes
+    ----------
+    block : Block
+    block_index : int
     labels : ndarray of shape (n,), int64
     starts : ndarray of shape (q + 1,), int64
         Start of each example. The last entry is n.
-    first_rows : ndarray of shape (q,), int64
-        The first row of each, with the `mark` of its block.
     """
 
-    points: Points
+    block: Block
+    block_index: int
     labels: IndexArray
     starts: IndexArray
-    first_rows: IndexArray
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def example(self, i: int) -> tuple[AnyArray, IndexArray]:
         """Return the rows, dense float64, and the labels of an example."""
-        rows: Any = self.points[self.starts[i] : self.starts[i + 1]]
-        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        return dense.astype(np.float64), self.labels[self.starts[i] : self.starts[i + 1]]
+        rows = slice(self.starts[i], self.starts[i + 1])
+        return dense(self.block.points[rows]), self.labels[rows]
 
 
-def cut_block(block: Block, block_index: int, labels: IndexArray, *, grouped: bool) -> Examples:
-    """Cut a block into examples.
+@dataclass(frozen=True, eq=False)
+class _Query:
+    """A separator, and how labels are numbered.
 
-    Parameters
+    Attributes
     ----------
-    block : Block
-        With groups, they are its weights. Without, rows of weight zero are left out.
-    block_index : int
-    labels : ndarray of shape (n,), int64
-    grouped : bool
-
-    Returns
-    -------
-    examples : Examples
-    """
-    rows = rows_of_block(block, mark(block_index))
-    if not grouped:
-        used = np.flatnonzero(block.weights)
-        if len(used) < len(block):
-            block, labels, rows = block.take(used), labels[used], rows[used]
-    starts = _starts_of(block.weights) if grouped else np.arange(len(block) + 1)
-    return Examples(block.points, labels, starts, rows[starts[:-1]])
-
-
-def _starts_of(groups: FloatArray) -> IndexArray:
-    """Positions where another group begins, and the number of rows."""
-    new = np.ones(len(groups), dtype=bool)
-    new[1:] = groups[1:] != groups[:-1]
-    return np.append(np.flatnonzero(new), len(groups))
-
-
-def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
-    """Return the labels of a block as numbers of classes, or whole numbers as they are.
-
-    Parameters
-    ----------
-    block : Block
+    problem : StructuredProblem
+    w : ndarray of shape (D,), float64
     classes : ndarray of shape (K,), sorted, or None
-
-    Returns
-    -------
-    ndarray of shape (n,), int64, or InvalidRow
-        The first label that is not a class, or not a whole number.
+        Labels are numbered by their places in it. None takes whole numbers as they are.
+    slacks : mapping of int to float
+        Slack of the examples of the core set, by the keys of their first rows.
     """
+
+    problem: StructuredProblem
+    w: FloatArray
+    classes: AnyArray | None
+    slacks: Mapping[int, float] = field(default_factory=dict)
+
+
+# A block, and the groups of its first and last row.
+_Ends = tuple[int, Any, Any]
+
+
+def _starts_of(block: Block) -> IndexArray:
+    """Positions where an example begins, and the number of rows."""
+    if block.groups is None:
+        return np.arange(len(block) + 1)
+    new = np.ones(len(block), dtype=bool)
+    new[1:] = block.groups[1:] != block.groups[:-1]
+    return np.append(np.flatnonzero(new), len(block))
+
+
+def _codes_of(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
+    """Return the labels of a block as numbers, or the first that is no class or whole number."""
     labels = labels_of(block)
     if classes is None:
         whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
@@ -118,217 +340,80 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
         return codes
     row = int(np.flatnonzero(bad)[0])
     problem = f"y is {labels[row]!r}{{row}}, which is no class"
-    return InvalidRow(problem, row, "y", "pass labels of the classes only")
+    return InvalidRow(problem, block.number_of(row), "y", "pass labels of the classes only")
 
 
-@dataclass(frozen=True, eq=False)
-class StructuredQuery:
-    """A separator, and how rows are cut into examples.
-
-    Attributes
-    ----------
-    problem : StructuredProblem
-    w : ndarray of shape (D,), float64
-    classes : ndarray of shape (K,), sorted, or None
-    grouped : bool
-        Both as in `structured_margin`.
-    slacks : mapping
-        Slack of the examples of the core set, by their first rows.
-    """
-
-    problem: StructuredProblem
-    w: FloatArray
-    classes: AnyArray | None
-    grouped: bool
-    slacks: Mapping[int, float] = field(default_factory=dict)
-
-
-Work = Callable[[Examples, StructuredQuery], Any]
-
-
-def read_examples(
-    blocks: RowBlocks, query: StructuredQuery, work: Work, merge: Callable[[Any, Any], Any]
-) -> BlockResults[Any]:
-    """Read once: ``work(examples, query)`` of the examples of every block, merged.
-
-    Raises
-    ------
-    InvalidInputError
-        If a boundary of blocks cuts an example.
-    """
-    merge_parts = partial(_merge_parts, merge=merge)
-    read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, broadcast=query)
+def _read_examples(
+    blocks: RowBlocks,
+    query: _Query,
+    work: Callable[[_Examples, _Query], T],
+    merge: Callable[[T, T], T],
+) -> BlockResults[T]:
+    """Read once: ``work(examples, query)`` of the examples of every block, merged."""
+    of_block, merge_both = partial(_work_on_block, work=work), partial(_merge_both, merge=merge)
+    read = map_reduce(blocks, of_block, merge_both, broadcast=query)
     value, ends = read.value
     _refuse_cuts(read, ends)
     return replace(read, value=value)
 
 
 def _work_on_block(
-    block: Block, block_index: int, query: StructuredQuery, *, work: Work
-) -> tuple[Any, list[Ends]] | InvalidRow:
-    labels = encoded(block, query.classes)
-    if isinstance(labels, InvalidRow):
-        return labels
-    examples = cut_block(block, block_index, labels, grouped=query.grouped)
-    return work(examples, query), _ends(block, block_index) if query.grouped else []
+    block: Block, block_index: int, query: _Query, *, work: Callable[[_Examples, _Query], T]
+) -> tuple[T, list[_Ends]] | InvalidRow:
+    if not block.weights.all():
+        block = block.take(np.flatnonzero(block.weights))
+    codes = _codes_of(block, query.classes)
+    if isinstance(codes, InvalidRow):
+        return codes
+    examples = _Examples(block, block_index, codes, _starts_of(block))
+    return work(examples, query), _ends(block, block_index)
 
 
-def _merge_parts(
-    first: tuple[Any, list[Ends]],
-    second: tuple[Any, list[Ends]],
-    *,
-    merge: Callable[[Any, Any], Any],
-) -> tuple[Any, list[Ends]]:
+def _merge_both(
+    first: tuple[T, list[_Ends]], second: tuple[T, list[_Ends]], *, merge: Callable[[T, T], T]
+) -> tuple[T, list[_Ends]]:
     return merge(first[0], second[0]), first[1] + second[1]
 
 
 def check_whole(blocks: RowBlocks) -> None:
-    """Check that no boundary of blocks cuts an example, in one read.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        Opened with the numbers of groups for `sample_weight`.
-
-    Raises
-    ------
-    InvalidInputError
-        If a boundary lies between two rows of one group.
-    """
+    """Raise an error if a boundary of blocks lies between two rows of one group. One read."""
     read = map_reduce(blocks, _ends, add)
     _refuse_cuts(read, read.value)
 
 
-def _ends(block: Block, block_index: int, _: object = None) -> list[Ends]:
-    """First and last group of a block, if it has rows."""
-    if not len(block):
+def _ends(block: Block, block_index: int, _: object = None) -> list[_Ends]:
+    if block.groups is None or not len(block):
         return []
-    return [(block_index, float(block.weights[0]), float(block.weights[-1]))]
+    return [(block_index, block.groups[0], block.groups[-1])]
 
 
-def _refuse_cuts(read: BlockResults[Any], ends: list[Ends]) -> None:
+def _refuse_cuts(read: BlockResults[Any], ends: list[_Ends]) -> None:
     cuts = [after for before, after in itertools.pairwise(ends) if before[2] == after[1]]
     if cuts:
         block_index, group, _ = cuts[0]
         raise InvalidInputError(
-            f"groups: {len(cuts)} block boundaries cut an example, the first one group {group:g} "
+            f"groups: {len(cuts)} block boundaries cut an example, the first one group {group} "
             f"at row {read.row(block_index, 0)}",
             argument="groups",
             remedy="rechunk X, y and groups so that each block holds whole examples",
         )
 
 
-def rivals_of(
-    problem: StructuredProblem, w: FloatArray, examples: Examples, *, free: bool = False
-) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Return the rival of every example. With `free`, the best of all answers."""
-    if isinstance(problem, BatchProblem):
-        labels = None if free else examples.labels
-        return problem.rivals(w, examples.points, labels, examples.starts)
-    rivals = np.empty(len(examples.labels), dtype=np.int64)
-    margins, losses = np.empty(len(examples)), np.empty(len(examples))
-    for i in range(len(examples)):
-        x, y = examples.example(i)
-        rival = problem.separation_oracle(w, x, None if free else y)
-        rivals[examples.starts[i] : examples.starts[i + 1]] = rival.y
-        margins[i], losses[i] = rival.margin, rival.loss
-    return rivals, margins, losses
-
-
-def run_numbers(groups: Any, n_rows: int) -> IndexArray:
-    """Return the number of the run of equal neighbours that each entry is in.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n,)
-        Values of any kind.
-    n_rows : int
-        The expected n.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-
-    Raises
-    ------
-    InvalidInputError
-        For another shape.
-
-    Examples
-    --------
-    >>> run_numbers(["b", "b", "a", "b"], 4)
-    array([0, 0, 1, 2])
-    """
-    try:
-        groups = np.asarray(groups)
-    except ValueError as error:
-        raise InvalidTypeError(
-            f"groups is not a vector of values ({error})",
-            argument="groups",
-            remedy="pass one value per row",
-        ) from error
-    if groups.shape != (n_rows,):
-        raise InvalidInputError(
-            f"groups has shape {groups.shape}, but X has {n_rows} rows",
-            argument="groups",
-            remedy="pass one value per row",
-        )
-    new = np.ones(n_rows, dtype=np.int64)
-    new[1:] = groups[1:] != groups[:-1]
-    return np.asarray(np.cumsum(new) - 1)
-
-
-def answers_of(
-    problem: StructuredProblem, w: FloatArray, points: Points, groups: FloatArray
-) -> IndexArray:
-    """Return the best answer to every example, row by row.
-
-    Parameters
-    ----------
-    problem : StructuredProblem
-    w : ndarray of shape (D,), float64
-    points : ndarray of shape (n, d) or csr_array
-    groups : ndarray of shape (n,)
-        Equal neighbours are an example.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-    """
-    n = len(groups)
-    if not n:
+def answers_of(problem: StructuredProblem, w: FloatArray, block: Block) -> IndexArray:
+    """Return the best answer to every example of a block, row by row."""
+    if not len(block):
         return np.empty(0, dtype=np.int64)
-    starts = _starts_of(groups)
-    none = np.zeros(n, dtype=np.int64)
-    examples = Examples(points, none, starts, none[starts[:-1]])
-    return rivals_of(problem, w, examples, free=True)[0]
-
-
-def _count_right(examples: Examples, query: StructuredQuery) -> tuple[int, int]:
-    """Count the rows whose label is that of the best answer, and all rows."""
-    if not len(examples):
-        return 0, 0
-    answers, _, _ = rivals_of(query.problem, query.w, examples, free=True)
-    return int((answers == examples.labels).sum()), len(examples.labels)
-
-
-def _add_counts(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
-    return first[0] + second[0], first[1] + second[1]
+    return problem.rivals(w, block.points, None, _starts_of(block))[0]
 
 
 def share_right(
-    blocks: RowBlocks,
-    problem: StructuredProblem,
-    w: FloatArray,
-    classes: AnyArray | None,
-    *,
-    grouped: bool,
+    blocks: RowBlocks, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
 ) -> float:
     """Return the share of the rows whose label is that of the best answer. One read.
 
     Parameters
     ----------
-    blocks, problem, classes, grouped
+    blocks, problem, classes
         As in `structured_margin`.
     w : ndarray of shape (D,), float64
 
@@ -336,157 +421,222 @@ def share_right(
     -------
     float
     """
-    query = StructuredQuery(problem, w, classes, grouped)
-    n_right, n_rows = read_examples(blocks, query, _count_right, _add_counts).value
-    return float(n_right / n_rows)
+    counts = _read_examples(blocks, _Query(problem, w, classes), _count_right, np.add).value
+    return float(counts[0] / counts[1])
+
+
+def _count_right(examples: _Examples, query: _Query) -> IndexArray:
+    """Count the rows whose label is that of the best answer, and all rows."""
+    answers = answers_of(query.problem, query.w, examples.block)
+    return np.array([(answers == examples.labels).sum(), len(answers)])
+
+
+# --- constraints -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Triple:
-    """An example, its right answer, and a wrong one.
+class Triples(SelectedRows):
+    """Examples, each with its right answer and a wrong one.
+
+    Rows are the first ones of the examples. Values are margins, with slacks, at the separator for
+    which they were found.
 
     Attributes
     ----------
-    first_row : int
-        The first row of the example, with the `mark` of its block.
-    margin : float
-        At the separator that it violated, with slacks.
-    difference : ndarray of shape (D,), float64
-        Difference of the joint features, divided by the loss.
-    answer, rival : ndarray of int64
-        The right and the wrong answer.
-    row : ndarray of shape (d,), float64
-        First row of the example.
+    differences : ndarray of shape (m, D), float64
+        Differences of the joint features, divided by the loss.
+    answers, rivals : ndarray of shape (m,), object
+        The right and the wrong answer of each, as ndarrays of int64.
     """
 
-    first_row: int
-    margin: float
-    difference: FloatArray
-    answer: IndexArray
-    rival: IndexArray
-    row: FloatArray
+    differences: FloatArray
+    answers: AnyArray
+    rivals: AnyArray
 
-    @property
-    def key(self) -> tuple[int, bytes]:
-        """Example and wrong answer, to be compared."""
-        return self.first_row, self.rival.tobytes()
+    def pairs(self) -> list[tuple[int, bytes]]:
+        """Return what tells triples apart: example and wrong answer."""
+        wrong = [rival.tobytes() for rival in self.rivals]
+        return list(zip(self.keys.tolist(), wrong, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
-class WorstTriples:
-    """Triples of least margin.
+class _Worst:
+    """Triples of least margin, the least margin of all, number of examples, largest label."""
 
-    Attributes
-    ----------
-    triples : list of Triple
-        Some of every block.
-    margin : float
-        The least margin of all. Infinite without examples.
-    n_examples : int
-    """
-
-    triples: list[Triple]
+    triples: Triples
     margin: float
     n_examples: int
+    largest: int
 
-
-def _merge_worst(first: WorstTriples, second: WorstTriples) -> WorstTriples:
-    triples = first.triples + second.triples
-    if len(triples) > _MAX_TRIPLES:
-        smallest = np.argsort([triple.margin for triple in triples], kind="stable")[:_MAX_TRIPLES]
+    def merged(self, other: _Worst) -> _Worst:
         # In the order of the data, so that merging stays associative.
-        triples = [triples[i] for i in np.sort(smallest)]
-    n_examples = first.n_examples + second.n_examples
-    return WorstTriples(triples, min(first.margin, second.margin), n_examples)
+        triples = self.triples.joined(other.triples).smallest(_MAX_TRIPLES)
+        n_examples, largest = self.n_examples + other.n_examples, max(self.largest, other.largest)
+        return _Worst(triples, min(self.margin, other.margin), n_examples, largest)
 
 
-def worst_triples(
-    blocks: RowBlocks, query: StructuredQuery, count: int
-) -> BlockResults[WorstTriples]:
-    """Find the triples of least margin, `count` of every block, in one read."""
-    work = partial(_worst_of, count=count)
-    return read_examples(blocks, query, work, _merge_worst)
+def _objects(values: list[Any]) -> AnyArray:
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
 
 
-def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTriples:
-    problem = query.problem
-    if not len(examples):
-        return WorstTriples([], math.inf, 0)
-    rivals, margins, losses = rivals_of(problem, query.w, examples)
-    first_rows = examples.first_rows.tolist()
-    if query.slacks:
-        margins = margins + np.array([query.slacks.get(first_row, 0.0) for first_row in first_rows])
-    triples = []
-    for i in _diverse(examples, rivals, margins, count).tolist():
-        x, y = examples.example(i)
-        rival = rivals[examples.starts[i] : examples.starts[i + 1]]
-        gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
-        margin = float(margins[i])
-        answers = np.array(y), np.array(rival)
-        triples.append(Triple(first_rows[i], margin, gap / losses[i], *answers, np.array(x[0])))
-    return WorstTriples(triples, float(margins.min()), len(examples))
+def _worst_of(examples: _Examples, query: _Query, *, count: int) -> _Worst:
+    """Return `count` triples of least margin, of different labels where there are such."""
+    problem, block = query.problem, examples.block
+    chosen, margins = np.empty(0, dtype=np.int64), np.empty(0)
+    gaps, answers, wrong = [], [], []
+    if len(examples):
+        rivals, margins, losses = problem.rivals(
+            query.w, block.points, examples.labels, examples.starts
+        )
+        if query.slacks:
+            keys = row_keys(block, examples.block_index)[examples.starts[:-1]]
+            margins = margins + np.array([query.slacks.get(key, 0.0) for key in keys.tolist()])
+        chosen = _diverse(examples, rivals, margins, count)
+        for i in chosen.tolist():
+            x, y = examples.example(i)
+            rival = rivals[examples.starts[i] : examples.starts[i + 1]]
+            gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
+            gaps.append(gap / losses[i])
+            answers.append(y.copy())
+            wrong.append(rival.copy())
+    triples = Triples.of(
+        block,
+        examples.block_index,
+        examples.starts[chosen],
+        margins[chosen],
+        differences=np.array(gaps).reshape(len(gaps), problem.dimension),
+        answers=_objects(answers),
+        rivals=_objects(wrong),
+    )
+    least, largest = float(margins.min(initial=math.inf)), int(examples.labels.max(initial=0))
+    return _Worst(triples, least, len(examples), largest)
 
 
-def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count: int) -> IndexArray:
+def _diverse(
+    examples: _Examples, rivals: IndexArray, margins: FloatArray, count: int
+) -> IndexArray:
     """Choose the worst example, the worst with other labels, and so on. Then the next worst."""
     reach = min(len(margins), 50 * count)
     order = np.argpartition(margins, reach - 1)[:reach] if reach < len(margins) else None
     order = np.arange(len(margins)) if order is None else np.sort(order)
     order = order[np.argsort(margins[order], kind="stable")]
     first = examples.starts[order]
-    pairs = np.stack([examples.labels[first], rivals[first]], axis=1)
-    _, new = np.unique(pairs, axis=0, return_index=True)
+    labels = np.stack([examples.labels[first], rivals[first]], axis=1)
+    _, new = np.unique(labels, axis=0, return_index=True)
     new = np.sort(new)[:count]
     repeated = np.setdiff1d(np.arange(len(order)), new)[: count - len(new)]
     chosen: IndexArray = order[np.sort(np.concatenate([new, repeated]))]
     return chosen
 
 
-def solve_triples(
-    core: list[Triple], numbers: IndexArray, C: float
-) -> tuple[HardMargin, dict[int, float]]:
-    """Find the separator of largest margin on some triples.
+# --- the margin ------------------------------------------------------------------------------
+
+
+def structured_margin(
+    blocks: RowBlocks,
+    problem: StructuredProblem,
+    epsilon: float = 0.1,
+    *,
+    classes: AnyArray | None = None,
+    C: float = math.inf,
+    per_block: int = 10,
+    max_passes: int | None = None,
+    reads: int = 0,
+) -> CoreSet[Triples]:
+    """Find a separator whose margin is within ``1 - epsilon`` of the largest one.
 
     Parameters
     ----------
-    core : list of Triple
-    numbers : ndarray of shape (m,), int64
-        Numbers of the first rows of their examples in the whole data.
-    C : float
-        As in `structured_margin`.
+    blocks : RowBlocks
+        Rows with labels. With groups, neighbouring rows of one group are an example.
+    problem : StructuredProblem
+    epsilon : float, default=0.1
+    classes : ndarray of shape (K,), sorted, or None, default=None
+        Labels are numbered by their places in it. None takes whole numbers as they are.
+    C : float, default=inf
+        Infinite for data that can be separated. Otherwise every core example has a slack of its
+        own, which all its wrong answers share, by the squared hinge loss with this C.
+    per_block : int, default=10
+        Triples that a block may add in a read, of different labels where there are such. With
+        one a read, fewer triples are needed, and many more reads.
+    max_passes : int or None, default=None
+        Passes at most. None for as many as it takes, which the bound of Lemma 3.1 limits.
+    reads : int, default=0
+        Reads before.
 
     Returns
     -------
-    hard : HardMargin
-        Its margin is with slacks.
-    slacks : dict of int to float
-        The gain of each example by its slack. Empty for an infinite C.
+    CoreSet
+        With errors allowed, margins count slacks, and `w` is shorter than one: the slacks of core
+        examples are coordinates of the same vector.
 
     Raises
     ------
     NotSeparableError
+        If no separator has a margin, and C is infinite: with the convex combination that shows
+        it.
+    InvalidInputError
+        If a label cannot be used, or a boundary of blocks cuts an example.
+
+    References
+    ----------
+    Har-Peled, Roth and Zimak (2007), Fig. 1 and the section on structured output. Crammer and
+    Singer (2001) for its multi-class form.
     """
-    rows = np.stack([triple.difference for triple in core])
-    D, first_rows = rows.shape[1], np.empty(0, np.int64)
+    D, worst_of = problem.dimension, partial(_worst_of, count=per_block)
+
+    def read(core: Triples, hard: HardMargin) -> Found[Triples]:
+        slacks: dict[int, float] = {}
+        if math.isfinite(C):
+            of_examples = (hard.w[D:] / math.sqrt(C)).tolist()
+            slacks = dict(zip(np.unique(core.keys).tolist(), of_examples, strict=True))
+        query = _Query(problem, hard.w[:D], classes, slacks)
+        worst = _read_examples(blocks, query, worst_of, _Worst.merged).value
+        known = set(core.pairs())
+        new = np.array([pair not in known for pair in worst.triples.pairs()], dtype=bool)
+        new &= worst.triples.values < floors_of(hard, epsilon)[0]
+        separator = replace(hard, w=hard.w[:D])
+        return Found(separator, worst.margin, worst.triples.take(np.flatnonzero(new)))
+
+    # Without a separator every example is a violator.
+    first = _read_examples(blocks, _Query(problem, np.zeros(D), classes), worst_of, _Worst.merged)
+    if not first.value.n_examples:
+        raise InvalidInputError("X has no examples", argument="X", remedy="pass at least one")
+    loop = grow_core_set(
+        first.value.triples,
+        partial(_separate, C=C),
+        epsilon=epsilon,
+        max_passes=max_passes,
+        reads=reads + 1,
+        trace=(Pass(reads + 1, 0, math.inf, 0.0, 0.0),),
+    )
+    found = complete(loop, read)
+    numbers = row_numbers(found.core.keys, first.offsets())
+    if not found.bound.separable:
+        raise _inseparable(found, numbers)
+    of_all = first.value
+    return replace(found, indices=numbers, n_rows=of_all.n_examples, largest_label=of_all.largest)
+
+
+def _separate(core: Triples, *, C: float) -> HardMargin:
+    """Find the separator of largest margin on some triples."""
+    rows = core.differences
     if math.isfinite(C):
         # One more column for every example, in which its triples can be separated.
-        of_triples = np.array([triple.first_row for triple in core])
-        first_rows = np.unique(of_triples)
-        added = np.equal.outer(of_triples, first_rows) / math.sqrt(C)
+        added = np.equal.outer(core.keys, np.unique(core.keys)) / math.sqrt(C)
         rows = np.concatenate([rows, added], axis=1)
-    hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
-    if not hard.separable:
-        raise _inseparable(core, numbers, hard.dual)
-    slacks = (hard.w[D:] / math.sqrt(C)).tolist()
-    of_examples = dict(zip(first_rows.tolist(), slacks, strict=True))
-    return replace(hard, w=hard.w[:D]), of_examples
+    return hard_margin(rows, tol=TOLERANCE)
 
 
-def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> NotSeparableError:
+def _inseparable(found: CoreSet[Triples], numbers: IndexArray) -> NotSeparableError:
+    core, dual = found.core, found.bound.dual
     evidence = evidence_of(dual)
     shown = [
-        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core[i].answer)} against "
-        f"{_short(core[i].rival)}"
+        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core.answers[i])} against "
+        f"{_short(core.rivals[i])}"
         for i in evidence
     ]
     return NotSeparableError(
@@ -501,191 +651,3 @@ def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> N
 
 def _short(y: IndexArray) -> str:
     return " ".join(map(str, y[:8].tolist())) + (" ..." if len(y) > 8 else "")
-
-
-@dataclass(frozen=True)
-class StructuredStep:
-    """One read of the data.
-
-    Attributes
-    ----------
-    n_core : int
-        Triples in the core set on which the separator was found.
-    margin : float
-        On the core set. Infinite before the first read.
-    data_margin : float
-        On all data, of the same separator.
-    """
-
-    n_core: int
-    margin: float
-    data_margin: float
-
-
-@dataclass(frozen=True, eq=False)
-class StructuredMargin:
-    """A separator of answers, and the core set that it is of.
-
-    Attributes
-    ----------
-    w : ndarray of shape (D,), float64
-        Unit vector. With a finite C it is shorter, because the slacks of core examples are
-        coordinates of the same vector.
-    margin : float
-        On the core set: no separator has more on all data.
-    data_margin : float
-        On all data, with slacks.
-    examples : ndarray of shape (m,), int64
-        Number, in the data, of the first row of the example of each core triple.
-    rows : ndarray of shape (m, d), float64
-        That row.
-    answers, rivals : tuple of m ndarrays of int64
-        The right and the wrong answer of each.
-    differences : ndarray of shape (m, D), float64
-        Its vector, divided by the loss.
-    dual : ndarray of shape (m,), float64
-    n_examples : int
-    converged : bool
-        Whether `data_margin` is at least ``(1 - epsilon) * margin``. False after `max_passes`.
-    trace : tuple of StructuredStep
-        One for every read.
-    """
-
-    w: FloatArray
-    margin: float
-    data_margin: float
-    examples: IndexArray
-    rows: FloatArray
-    answers: tuple[IndexArray, ...]
-    rivals: tuple[IndexArray, ...]
-    differences: FloatArray
-    dual: FloatArray
-    n_examples: int
-    converged: bool
-    trace: tuple[StructuredStep, ...]
-
-    def core_rows(self, classes: AnyArray) -> WeightedPoints:
-        """Return the rows of the core triples, each once, where every example is a row.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (K,)
-            Labels by their numbers in answers.
-        """
-        indices, first = np.unique(self.examples, return_index=True)
-        codes = np.array([self.answers[i][0] for i in first])
-        weights = np.ones(len(first))
-        return WeightedPoints(self.rows[first], weights, indices, plain_labels(classes)[codes])
-
-    @property
-    def factor(self) -> float:
-        """The certificate: at least this share of the largest margin there is."""
-        return self.data_margin / self.margin
-
-    def describe(self) -> dict[str, Any]:
-        """Facts for a provenance, plain JSON."""
-        return {
-            "margin": self.data_margin,
-            "core_margin": self.margin,
-            "factor": self.factor,
-            "converged": self.converged,
-            "reads": self.passes,
-        }
-
-    @property
-    def passes(self) -> int:
-        """Reads of the data."""
-        return len(self.trace)
-
-
-def structured_margin(
-    blocks: RowBlocks,
-    problem: StructuredProblem,
-    epsilon: float = 0.1,
-    *,
-    classes: AnyArray | None = None,
-    grouped: bool = False,
-    C: float = math.inf,
-    per_block: int = 10,
-    max_passes: int | None = None,
-) -> StructuredMargin:
-    """Find a separator whose margin is within ``1 - epsilon`` of the largest one.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        Rows with labels.
-    problem : StructuredProblem
-    epsilon : float, default=0.1
-    classes : ndarray of shape (K,), sorted, or None, default=None
-        Labels are numbered by their places in it. None takes whole numbers as they are.
-    grouped : bool, default=False
-        Whether neighbouring rows of one group are an example. Then `blocks` was opened with
-        the numbers of groups for `sample_weight`. False for one row an example.
-    C : float, default=inf
-        Infinite for data that can be separated. Otherwise every core example has a slack of its
-        own, which all its wrong answers share, by the squared hinge loss with this C.
-    per_block : int, default=10
-        Triples that a block may add in a read, of different labels where there are such. With
-        one a read, fewer triples are needed, and many more reads.
-    max_passes : int or None, default=None
-        Reads of the data at most. None for as many as it takes, which the bound of Lemma 3.1
-        limits.
-
-    Returns
-    -------
-    StructuredMargin
-
-    Raises
-    ------
-    NotSeparableError
-        If no separator has a margin, and C is infinite: with the convex combination that shows
-        it.
-    InvalidInputError
-        If epsilon or a label cannot be used.
-
-    References
-    ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 1 and the section on structured output. Crammer and
-    Singer (2001) for its multi-class form.
-    """
-    core: list[Triple] = []
-    solved = None
-    query = StructuredQuery(problem, np.zeros(problem.dimension), classes, grouped)
-    margin, trace = math.inf, []
-    # Fig. 1: a separator of the core set, a read for its worst triples, and these join the set.
-    while True:
-        read = worst_triples(blocks, query, per_block)
-        data_margin = read.value.margin
-        trace.append(StructuredStep(len(core), margin, data_margin if solved else 0.0))
-        level, core_keys = (1.0 - epsilon) * margin, {triple.key for triple in core}
-        converged = solved is not None and data_margin >= level
-        new = [
-            triple
-            for triple in read.value.triples
-            if triple.margin < level and triple.key not in core_keys
-        ]
-        stopped = max_passes is not None and len(trace) >= max_passes and solved is not None
-        if converged or not new or stopped:
-            break
-        core = core + new
-        numbers = row_numbers(read, np.array([triple.first_row for triple in core]))
-        solved, slacks = solve_triples(core, numbers, C)
-        margin = solved.margin
-        query = replace(query, w=solved.w, slacks=slacks)
-    if solved is None:
-        raise InvalidInputError("X has no examples", argument="X", remedy="pass at least one")
-    return StructuredMargin(
-        w=query.w,
-        margin=margin,
-        data_margin=data_margin,
-        examples=numbers,
-        rows=np.stack([triple.row for triple in core]),
-        answers=tuple(triple.answer for triple in core),
-        rivals=tuple(triple.rival for triple in core),
-        differences=np.stack([triple.difference for triple in core]),
-        dual=solved.dual,
-        n_examples=read.value.n_examples,
-        converged=converged,
-        trace=tuple(trace),
-    )

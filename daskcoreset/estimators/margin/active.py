@@ -11,19 +11,22 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from daskcoreset.constructions.margin.active import ActiveRun, Oracle, start_run
-from daskcoreset.constructions.margin.active_state import ActiveMargin, ActiveOptions
+from daskcoreset.constructions.margin.active import (
+    ActiveMargin,
+    ActiveOptions,
+    ActiveRun,
+    Oracle,
+    start_run,
+)
+from daskcoreset.constructions.margin.core_set import refuse_wide
 from daskcoreset.constructions.margin.pool import Pool, open_pool
-from daskcoreset.constructions.margin.rows import refuse_wide
-from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.checks import refuse_as
-from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
+from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel
 
 
 class ActiveMaxMarginClassifier(MarginModel):
@@ -169,7 +172,7 @@ class ActiveMaxMarginClassifier(MarginModel):
         pair = None if classes is None or len(classes) < 2 else classes.tolist()
         run = start_run(pool, self._options(), classes=pair)
         result = run.run(oracle)
-        self._keep(result, classes, pool.n_rows, soft=np.isfinite(run.state.options.C))
+        self._keep(result, classes, pool.n_rows, soft=math.isfinite(run.options.C))
         return self
 
     def start(
@@ -262,19 +265,13 @@ class ActiveMaxMarginClassifier(MarginModel):
         self.result_ = result
         self.classes_ = np.array(result.classes) if classes is None else classes
         self._set_hyperplanes(result.w[None, :], np.array([result.b]))
-        self.margin_, self.core_margin_ = result.data_margin, result.margin
+        self.margin_, self.core_margin_ = result.margin, result.core_margin
         self.n_labels_, self.n_labels_by_phase_ = result.n_labels, result.n_labels_by_phase
         self.certificate_ = result.certificate
-        core = WeightedPoints(
-            result.core_rows,
-            np.ones(len(result.core_indices)),
-            result.core_indices,
-            plain_labels(result.core_labels),
-        )
         facts: dict[str, Any] = {"n_labels": result.n_labels}
         if not soft:
-            facts["core_margin"] = result.margin
-        self._keep_core("active_max_margin", core, n_rows, facts)
+            facts["core_margin"] = result.core_margin
+        self._keep_core("active_max_margin", result.core, n_rows, facts)
         if len(result.classes) == 1 and (classes is None or len(classes) > 1):
             warn_user(
                 f"all {result.n_labels} labels asked for are {result.classes[0]!r}, so this class "
@@ -287,7 +284,7 @@ def _look_up(labels: Any, _rows: AnyArray, indices: IndexArray) -> list[Any]:
 
 
 def _labels_of_pool(pool: Pool, _rows: AnyArray, indices: IndexArray) -> AnyArray | None:
-    return pool.fetch(indices).block.labels
+    return pool.fetch(indices).labels
 
 
 def _two_classes(y: Any) -> AnyArray:

@@ -2,41 +2,302 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from abc import abstractmethod
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.core_set import MarginCoreset, Pass, Violators, max_margin
-from daskcoreset.constructions.margin.outlier import (
-    Method,
-    OutlierMargin,
-    OutlierOptions,
-    outlier_margin,
+from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
+from daskcoreset.constructions.margin.core_set import (
+    CoreSet,
+    Pass,
+    Violators,
+    max_margin,
+    refuse_wide,
+    signs_of,
 )
-from daskcoreset.constructions.margin.problems import MultiClassProblem, centering
-from daskcoreset.constructions.margin.rows import FirstRead
-from daskcoreset.constructions.margin.structured import (
-    StructuredMargin,
-    StructuredStep,
-    structured_margin,
-)
-from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.constructions.margin.outlier import Method, OutlierMargin, OutlierSearch
+from daskcoreset.constructions.margin.structured import MultiClassProblem, structured_margin
+from daskcoreset.core.block import Block, labels_of
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import check_time
+from daskcoreset.core.labels import plain_labels
+from daskcoreset.core.linalg import dense_rows, one_thread
+from daskcoreset.core.messages import package_versions, warn_user
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.errors import InvalidInputError, NotSeparableError
-from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, HardMarginModel
-from daskcoreset.execution.engine import BlockResults
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.estimators.base import BUILD_CONSTRAINTS
+from daskcoreset.estimators.checks import is_in_memory, refuse_as
+from daskcoreset.estimators.decision import DecisionModel
+from daskcoreset.execution.select import row_numbers, select_rows
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.cuts import HUGE_BYTES
+from daskcoreset.objectives import MARGIN, LinearCost
+
+# What the parameters of all estimators of the largest margin may be.
+MARGIN_CONSTRAINTS: dict[str, list[Any]] = {
+    "epsilon": [Interval(Real, 0, 1, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "on_inseparable": [StrOptions({"soft", "raise"})],
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
+}
 
 # The epsilon of data in one block of memory, where reading costs nothing.
 _EXACT = 1e-9
 
 # The same for more than two classes, where steps are smaller.
 _EXACT_CLASSES = 1e-6
+
+# Rows of each class that the first read brings, at most.
+_NEAR_ROWS = 64
+
+# Rows that a soft margin is fitted to; more rows hardly change a few coefficients.
+_SOFT_ROWS = 10_000
+
+
+class MarginModel(DecisionModel):
+    """Base of the estimators that keep a core set for a margin.
+
+    Attributes
+    ----------
+    coreset_ : Coreset
+        The core set, with weights of one. For a soft margin that is fitted to a sample, the sample
+        with its weights. Missing if no row is on a boundary, as with one class.
+    """
+
+    # Why `fit` refuses coresets.
+    _no_coreset = (
+        "needs all rows: the largest margin depends on the rows next to the boundary, and a "
+        "coreset may lack them. Pass the data, or fit CoresetSVC or CoresetKernelClassifier to the "
+        "coreset."
+    )
+
+    epsilon: float
+    on_invalid: Any
+
+    def _labelled_blocks(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> RowBlocks:
+        """Check and open rows with labels, and set what is known of the features."""
+        refuse_cube(type(self).__name__, X)
+        data = None
+        if is_in_memory(groups):
+            # What reads the rows drops those that are not finite, and numbers them as given.
+            data = self._validate_in_memory(X, y, sample_weight, finite=False)
+        if data is None:
+            self._require_labels(y)
+            blocks = row_blocks(X, y, sample_weight, groups=groups, on_invalid=self.on_invalid)
+            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
+            return blocks
+        with refuse_as("y"):
+            check_classification_targets(data.y)
+        n = data.X.shape[0]
+        return row_blocks(
+            data.X,
+            data.y,
+            data.sample_weight,
+            groups=vector_of(groups, n),
+            # One block holds all examples of several rows.
+            chunks="auto" if groups is None else n,
+            on_invalid=self.on_invalid,
+        )
+
+    def _keep_core(
+        self, method: str, core: WeightedPoints, n_rows: int, facts: Mapping[str, Any]
+    ) -> None:
+        """Set `coreset_`, if there are any rows."""
+        self.__dict__.pop("coreset_", None)  # of an earlier fit
+        if not len(core):
+            return
+        record = {
+            "method": method,
+            "m": len(core),
+            "n": n_rows,
+            "d": core.n_features,
+            "versions": package_versions(),
+            "objective": MARGIN,
+            "epsilon": float(self.epsilon),
+            **facts,
+        }
+        if self._column_names is not None:
+            record["columns"] = self._column_names
+        self.coreset_ = Coreset(core.points, core.weights, core.indices, core.labels, record)
+
+
+def vector_of(groups: Any, n_rows: int) -> AnyArray | None:
+    """Return groups in memory as an array, or None without groups."""
+    if groups is None:
+        return None
+    vector: AnyArray = np.asarray(groups)
+    if vector.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups has shape {vector.shape}, but X has {n_rows} rows",
+            argument="groups",
+            remedy="pass one value per row",
+        )
+    return vector
+
+
+class HardMarginModel(MarginModel):
+    """Base of the classifiers that separate all rows if they can, and else soften the margin."""
+
+    fit_intercept: bool
+    on_inseparable: str
+    C: float
+    random_state: RandomState
+
+    @abstractmethod
+    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> None:
+        """Find the separator and keep it."""
+
+    @abstractmethod
+    def _keep_soft(self, error: NotSeparableError) -> None:
+        """Set the attributes of rows that are not separable."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._validate_params()
+        blocks = self._labelled_blocks(X, y, sample_weight)
+        refuse_wide(blocks)
+        summary = summarise_classes(blocks, n_near=_NEAR_ROWS)
+        classes = summary.classes
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"y has one class, {classes.tolist()[0]!r}, and a margin needs two",
+                argument="y",
+                remedy="pass rows of two classes",
+            )
+        self.classes_ = classes
+        self.separable_ = True
+        try:
+            self._separate(blocks, summary)
+        except NotSeparableError as error:
+            if self.on_inseparable == "raise":
+                raise
+            warn_user(
+                f"a soft margin is fitted, because {error.problem}; "
+                f'pass on_inseparable="raise" to stop.'
+            )
+            self.separable_ = False
+            self._soften(blocks, summary)
+            self._keep_soft(error)
+        return self
+
+    def _soften(self, blocks: RowBlocks, summary: ClassSummary) -> None:
+        """Fit a soft margin, to a uniform sample or to all rows if they are few."""
+        seed = resolve_seed(self.random_state)
+        n_rows, classes = blocks.n_rows, summary.classes
+        blocks.refuse_zeros(_SOFT_ROWS if n_rows is None else min(_SOFT_ROWS, n_rows))
+        read = select_rows(blocks, _coins, _SOFT_ROWS, broadcast=seed)
+        rows = read.value.block
+        points, labels = dense_rows(rows.points).astype(np.float64), labels_of(rows)
+        weights = rows.weights * (summary.n_used / len(rows))
+        fits = [
+            soft_margin(
+                points,
+                np.where(labels == one, 1.0, -1.0),
+                weights,
+                self.C,
+                intercept=self.fit_intercept,
+            )
+            for one in (classes[1:] if len(classes) == 2 else classes)
+        ]
+        record = {
+            "method": "uniform",
+            "m": len(rows),
+            "n": read.n_kept,
+            "n_dropped": read.n_rows - read.n_kept,
+            "d": blocks.schema.n_features,
+            "total_weight": float(summary.weight),
+            "seed": seed,
+            "versions": package_versions(),
+            "source": blocks.name,
+            "columns": self._column_names,
+            "objective": LinearCost(lam=float(self.C), intercept=self.fit_intercept).record(),
+        }
+        numbers = row_numbers(read.value.keys, summary.starts)
+        self.coreset_ = Coreset(rows.points, weights, numbers, plain_labels(labels), record)
+        self._set_hyperplanes(np.stack([w for w, _ in fits]), np.array([b for _, b in fits]))
+
+
+def _coins(block: Block, block_index: int, seed: int) -> FloatArray:
+    """Random numbers of rows: those of smallest numbers are a sample without replacement."""
+    coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
+    return np.where(block.weights > 0.0, coins, np.inf)
+
+
+@one_thread()
+def soft_margin(
+    rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, *, intercept: bool
+) -> tuple[FloatArray, float]:
+    r"""Minimise :math:`|w|^2/2 + C \sum_i u_i \max(0, 1 - y_i(\langle w, x_i\rangle + b))^2`.
+
+    Columns are standardized first. Without an intercept, they keep their means. The penalty is on
+    these columns, so the units of a column do not matter.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d), float64
+    signs : ndarray of shape (n,), float64
+    weights : ndarray of shape (n,), float64
+        Positive. A weight of two counts as two rows.
+    C : float
+    intercept : bool
+
+    Returns
+    -------
+    w : ndarray of shape (d,), float64
+    b : float
+        For rows as they are.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> w, b = soft_margin(rows, np.array([-1.0, 1, -1, 1]), np.ones(4), 1.0, intercept=True)
+    >>> bool(w[0] > 0), round(float(-b / w[0]), 6)
+    (True, 1.5)
+    """
+    share = weights / weights.sum()
+    center = share @ rows if intercept else np.zeros(rows.shape[1])
+    spread = np.sqrt(share @ (rows - center) ** 2)
+    spread[spread == 0.0] = 1.0
+    scaled = (rows - center) / spread
+    basis = np.eye(1)
+    if scaled.shape[1] > len(scaled):  # found in the space that the rows span
+        basis, triangle = np.linalg.qr(scaled.T)
+        scaled = triangle.T
+    penalty = np.append(np.ones(scaled.shape[1]), 1.0 - intercept)
+    scaled = np.column_stack([scaled, np.full(len(rows), float(intercept))])
+    penalty[-1] += 1e-12  # with no row near the margin nothing holds the intercept
+    v = np.zeros(len(penalty))
+
+    def losses(v: FloatArray) -> tuple[FloatArray, float]:
+        short = np.maximum(0.0, 1.0 - signs * (scaled @ v))
+        return short, float(penalty @ v**2) / 2 + C * float(weights @ short**2)
+
+    while True:
+        check_time("a soft margin was being fitted", "pass fewer columns")
+        short, cost = losses(v)
+        gradient = penalty * v - 2.0 * C * ((weights * signs * short) @ scaled)
+        active = scaled[short > 0.0]
+        hessian = np.diag(penalty) + 2.0 * C * (active.T * weights[short > 0.0]) @ active
+        step = -np.linalg.solve(hessian, gradient)
+        slope, length = float(gradient @ step), 1.0
+        if -slope <= 1e-14 * cost:  # no row changes sides: the step ends at the minimum
+            v = v + step
+            break
+        while losses(v + length * step)[1] > cost + 1e-4 * length * slope and length > 1e-9:
+            length /= 2.0
+        v = v + length * step
+    w = (basis @ v[:-1] if len(basis) > 1 else v[:-1]) / spread
+    return w, float(v[-1] - w @ center) if intercept else 0.0
 
 
 class MaxMarginClassifier(HardMarginModel):
@@ -84,7 +345,7 @@ class MaxMarginClassifier(HardMarginModel):
         Row numbers of the core set, and coefficients.
     trace_ : tuple
         Per pass: the size of the core set, and the margin on it and on the data.
-    result_ : MarginCoreset, StructuredMargin or None
+    result_ : CoreSet or None
     evidence_ : daskcoreset.errors.NotSeparableError or None
 
     Examples
@@ -107,8 +368,8 @@ class MaxMarginClassifier(HardMarginModel):
         "random_state": ["random_state"],
     }
 
-    result_: MarginCoreset | StructuredMargin | None
-    trace_: tuple[Pass, ...] | tuple[StructuredStep, ...]
+    result_: CoreSet[Any] | None
+    trace_: tuple[Pass, ...]
     evidence_: NotSeparableError | None
 
     def __init__(
@@ -159,50 +420,39 @@ class MaxMarginClassifier(HardMarginModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        exact = blocks.are_views and (blocks.stored_bytes or 0) <= HUGE_BYTES
-        epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
-        if len(self.classes_) > 2:
-            self._separate_classes(blocks, first.value.classes, max(epsilon, _EXACT_CLASSES))
-            return
-        found = max_margin(
-            blocks,
-            first,
-            epsilon=epsilon,
-            intercept=self.fit_intercept,
-            violators=self.violators,
-            max_passes=self.max_passes,
-        )
-        separator, core = found.separator, found.core
-        self._set_hyperplanes(separator.w[None], np.array([separator.intercept]))
-        self._keep(found)
-        self.core_indices_ = self._in_data(core.indices)
-        self.dual_coef_ = found.dual * found.signs
-        labels = self._named(core.labels, first.value.classes)
-        core = replace(core, indices=self.core_indices_, labels=labels)
-        self._keep_core("max_margin", core, found.n_rows, found.describe())
-
-    def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
-        center, bias = None, 0.0
-        if self.fit_intercept:
-            # Weighted: a row twice is a row of weight two.
-            center, bias = centering(summarise_classes(blocks))
-        problem = MultiClassProblem(blocks.schema.n_features, len(labels), center, bias)
-        found = structured_margin(
-            blocks, problem, epsilon, classes=labels, max_passes=self.max_passes
-        )
-        self._set_hyperplanes(*problem.planes_of_rows(found.w))
-        self._keep(found)
-        self.core_indices_, self.dual_coef_ = self._in_data(found.examples), found.dual
-        rows = found.core_rows(self.classes_)
-        rows = replace(rows, indices=self._in_data(rows.indices))
-        self._keep_core("max_margin", rows, found.n_examples, found.describe())
-
-    def _keep(self, found: MarginCoreset | StructuredMargin) -> None:
-        facts = found.describe()
+    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> None:
+        epsilon = self.epsilon
+        if blocks.are_views and (blocks.stored_bytes or 0) <= HUGE_BYTES:
+            epsilon = min(epsilon, _EXACT if len(summary.classes) == 2 else _EXACT_CLASSES)
+        found: CoreSet[Any]
+        if len(summary.classes) == 2:
+            found = max_margin(
+                blocks,
+                summary,
+                epsilon=epsilon,
+                intercept=self.fit_intercept,
+                violators=self.violators,
+                max_passes=self.max_passes,
+            )
+            dual = found.dual * signs_of(found.core.block, summary.classes)
+            self._set_hyperplanes(found.w[None], np.array([found.hard.intercept]))
+        else:
+            problem = MultiClassProblem.of(summary, intercept=self.fit_intercept)
+            found = structured_margin(
+                blocks,
+                problem,
+                epsilon,
+                classes=summary.classes,
+                max_passes=self.max_passes,
+                reads=1,
+            )
+            dual = found.dual
+            self._set_hyperplanes(*problem.planes_of_rows(found.w))
         self.result_, self.evidence_, self.trace_ = found, None, found.trace
-        self.margin_, self.core_margin_ = facts["margin"], facts["core_margin"]
+        self.margin_, self.core_margin_ = found.margin, found.core_margin
         self.factor_ = found.factor
+        self.core_indices_, self.dual_coef_ = found.indices, dual
+        self._keep_core("max_margin", found.rows(), found.n_rows, found.describe())
 
     def _keep_soft(self, error: NotSeparableError) -> None:
         self.result_, self.evidence_, self.trace_ = None, error, ()
@@ -339,31 +589,28 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         """
         return self._fit(X, y, None)
 
-    def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        if len(first.value.classes) > 2:
+    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> None:
+        if len(summary.classes) > 2:
             raise InvalidInputError(
                 "Only binary classification is supported. The type of the target is multiclass",
                 remedy="select two classes",
             )
-        options = OutlierOptions(
+        search = OutlierSearch(
+            blocks,
+            summary,
             k=self.k,
             epsilon=self.epsilon,
             intercept=self.fit_intercept,
-            method=self.method,
-            confidence=self.confidence,
             max_problems=self.max_problems,
             max_passes=self.max_passes,
-            random_state=self.random_state,
         )
-        found = outlier_margin(blocks, first, options)
-        separator, core = found.separator, found.core
-        self._set_hyperplanes(separator.w[None], np.array([separator.intercept]))
+        found = search.result(self.method, self.confidence, self.random_state)
+        self._set_hyperplanes(found.w[None], np.array([found.intercept]))
         self.result_, self.outliers_ = found, found.outliers
         self.margin_, self.core_margin_ = found.margin, found.core_margin
         self.probability_ = found.probability
-        core = replace(core, labels=self._named(core.labels, first.value.classes))
         facts = {"core_margin": found.core_margin, "margin": found.margin, "k": int(self.k)}
-        self._keep_core("outlier_max_margin", core, found.n_rows, facts)
+        self._keep_core("outlier_max_margin", found.core, found.n_rows, facts)
 
     def _keep_soft(self, error: NotSeparableError) -> None:
         del error  # it was a warning, and there is no evidence

@@ -9,21 +9,17 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.problems import (
-    MultiClassProblem,
-    SequenceProblem,
-    StructuredProblem,
-    centering,
-)
+from daskcoreset.constructions.margin.core_set import CoreSet
+from daskcoreset.constructions.margin.sequence import SequenceProblem
 from daskcoreset.constructions.margin.structured import (
-    StructuredMargin,
+    MultiClassProblem,
+    StructuredProblem,
+    Triples,
     answers_of,
     check_whole,
-    run_numbers,
     share_right,
     structured_margin,
 )
@@ -32,13 +28,10 @@ from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
-from daskcoreset.estimators.checks import is_in_memory, refuse_as, require_y
-from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
+from daskcoreset.estimators.checks import is_in_memory, refuse_as
+from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel, vector_of
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.cubes import refuse_cube
-
-Chunks = int | Literal["auto"]
 
 # ``problem(n_features, n_classes)``.
 Maker = Callable[[int, int], StructuredProblem]
@@ -86,13 +79,13 @@ class StructuredMaxMargin(MarginModel):
         Both count slacks if errors are allowed.
     coreset_ : Coreset
         For "multiclass", the rows of the core triples, once each, with weight one.
-    result_ : StructuredMargin
+    result_ : CoreSet
         Core triples, duals and trace.
 
     Notes
     -----
-    Neighboring rows with one number in `groups` are a sequence. Out of core, groups are
-    non-negative numbers, and every block holds whole sequences.
+    Neighboring rows with one number or text in `groups` are a sequence. Out of core, every block
+    holds whole sequences.
 
     Examples
     --------
@@ -167,75 +160,53 @@ class StructuredMaxMargin(MarginModel):
                 argument="groups",
                 remedy="pass one sequence number per row",
             )
-        refuse_cube(type(self).__name__, X)
-        data = None
-        if is_in_memory(groups):
-            data = self._validate_in_memory(X, y, None, finite=False)
-        if data is not None:
-            with refuse_as("y"):
-                check_classification_targets(data.y)
-            X, y = data.X, data.y
-            groups = None if groups is None else run_numbers(groups, X.shape[0])
-        elif y is None:
-            raise require_y(self)
-        # In memory one block holds all examples.
-        chunks: Chunks = "auto" if data is None or groups is None else X.shape[0]
-        blocks = row_blocks(X, y, groups, chunks=chunks, on_invalid=self.on_invalid)
-        if data is None:
-            self._set_features(X, blocks.schema.n_features, blocks.columns)
-        grouped = groups is not None
-        self.problem_, classes = self._problem_of(blocks, grouped=grouped)
-        self._keep(self._solve(blocks, classes, grouped=grouped), classes)
+        blocks = self._labelled_blocks(X, y, groups=groups)
+        problem, classes = self._problem_of(blocks)
+        found, softened = self._solved(blocks, problem, classes)
+        self._keep(found, problem, classes, softened=softened)
         return self
 
-    def _problem_of(
-        self, blocks: RowBlocks, *, grouped: bool
-    ) -> tuple[StructuredProblem, AnyArray | None]:
-        d = blocks.schema.n_features
+    def _problem_of(self, blocks: RowBlocks) -> tuple[StructuredProblem, AnyArray | None]:
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
-        summary = summarise_classes(blocks, weighted=not grouped)
-        K = len(summary.classes)
+        summary = summarise_classes(blocks)
+        d, K = blocks.schema.n_features, len(summary.classes)
         if K < 2:
             raise InvalidInputError(
                 f"y has one class, {summary.classes.tolist()[0]!r}, but a margin needs two",
                 argument="y",
                 remedy="pass rows of two classes or more",
             )
-        if callable(self.problem):
-            return self._made_problem(d, K), summary.classes
         if self.problem == "sequence":
             return SequenceProblem(d, K, bias=float(self.fit_intercept)), summary.classes
-        center, bias = centering(summary) if self.fit_intercept else (None, 0.0)
-        return MultiClassProblem(d, K, center, bias), summary.classes
-
-    def _made_problem(self, d: int, K: int) -> StructuredProblem:
+        if self.problem == "multiclass":
+            return MultiClassProblem.of(summary, intercept=self.fit_intercept), summary.classes
         with refuse_as("problem", "return a StructuredProblem"):
-            made = self.problem(d, K)  # type: ignore[operator] # only of a callable
+            made = self.problem(d, K)
         if not isinstance(made, StructuredProblem):
             raise InvalidTypeError(
                 f"problem returned {shown(made)} for {d} features and {K} classes",
                 argument="problem",
                 remedy="return a StructuredProblem",
             )
-        return made
+        return made, summary.classes
 
-    def _solve(
-        self, blocks: RowBlocks, classes: AnyArray | None, *, grouped: bool
-    ) -> StructuredMargin:
+    def _solved(
+        self, blocks: RowBlocks, problem: StructuredProblem, classes: AnyArray | None
+    ) -> tuple[CoreSet[Triples], bool]:
+        """Return the result, and whether errors had to be allowed."""
         solve = partial(
             structured_margin,
             blocks,
-            self.problem_,
+            problem,
             float(self.epsilon),
             classes=classes,
-            grouped=grouped,
             per_block=self.per_block,
             max_passes=self.max_passes,
+            reads=int(classes is not None),
         )
-        self._softened = False
         try:
-            return solve()
+            return solve(), False
         except NotSeparableError as error:
             if self.on_inseparable == "raise":
                 raise
@@ -243,31 +214,29 @@ class StructuredMaxMargin(MarginModel):
                 f"{error} A soft margin is fitted with C={self.C}; scale the features, change C, "
                 f'or pass on_inseparable="raise" to stop.'
             )
-        self._softened = True
-        return solve(C=float(self.C))
+        return solve(C=float(self.C)), True
 
-    def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
-        self.result_, self.w_ = result, result.w
-        self.margin_, self.core_margin_ = result.data_margin, result.margin
-        largest = max((int(y.max()) for y in (*result.rivals, *result.answers)), default=0)
-        self.classes_ = np.arange(largest + 1) if classes is None else classes
+    def _keep(
+        self,
+        found: CoreSet[Triples],
+        problem: StructuredProblem,
+        classes: AnyArray | None,
+        *,
+        softened: bool,
+    ) -> None:
         for name in ("coef_", "intercept_", "coreset_"):
-            if hasattr(self, name):
-                delattr(self, name)  # of an earlier fit
-        if isinstance(self.problem_, MultiClassProblem) and classes is not None:
-            W, b = self.problem_.planes_of_rows(result.w)
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.problem_, self.result_, self.w_ = problem, found, found.w
+        self.margin_, self.core_margin_ = found.margin, found.core_margin
+        self.classes_ = np.arange(found.largest_label + 1) if classes is None else classes
+        if isinstance(problem, MultiClassProblem) and classes is not None:
+            W, b = problem.planes_of_rows(found.w)
             two = len(classes) == 2
             self._set_hyperplanes(W[1:] - W[:1] if two else W, b[1:] - b[:1] if two else b)
-            facts = result.describe()
-            if self._softened:  # margins are those with slacks
-                facts = {"converged": result.converged, "reads": result.passes}
-            rows = result.core_rows(classes)
-            self._keep_core("structured_max_margin", rows, result.n_examples, facts)
-        if not result.converged:
-            warn_user(
-                f"stopped after {result.passes} passes at {result.factor:.3g} of the margin, but "
-                f"epsilon={self.epsilon} requires {1 - self.epsilon:.3g}; raise max_passes."
-            )
+            facts = found.describe()
+            if softened:  # margins are those with slacks
+                facts = {name: facts[name] for name in ("epsilon", "converged", "reads")}
+            self._keep_core("structured_max_margin", found.rows(), found.n_rows, facts)
 
     def predict(self, X: Any, *, groups: Any = None) -> Any:
         """Predict the label of every row.
@@ -291,22 +260,14 @@ class StructuredMaxMargin(MarginModel):
         check_is_fitted(self)
         if groups is None and hasattr(self, "coef_"):
             return super().predict(X)
-        predict = partial(
-            _predict_block,
-            problem=self.problem_,
-            w=self.w_,
-            classes=self._values(),
-            grouped=groups is not None,
-        )
+        predict = partial(_predict_block, problem=self.problem_, w=self.w_, classes=self._values())
         data = None
         if is_in_memory(groups):
             data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
         if data is not None:
-            rows = data.X
-            n = rows.shape[0]
-            runs = np.arange(n) if groups is None else run_numbers(groups, n)
-            return predict(Block(rows, runs.astype(np.float64)))
-        blocks = self._open(X, None, groups)
+            n = data.X.shape[0]
+            return predict(Block(data.X, np.ones(n), groups=vector_of(groups, n)))
+        blocks = self._checked(row_blocks(self._as_fitted(X), groups=groups))
         if groups is not None:
             check_whole(blocks)
         return map_rows(blocks, predict, dtype=self.classes_.dtype)
@@ -345,9 +306,8 @@ class StructuredMaxMargin(MarginModel):
             )
         if is_in_memory(X, y, groups):
             return float((np.asarray(y) == self.predict(X, groups=groups)).mean())
-        blocks = self._open(X, y, groups)
-        grouped = groups is not None
-        return share_right(blocks, self.problem_, self.w_, self._values(), grouped=grouped)
+        blocks = self._checked(row_blocks(self._as_fitted(X), y, groups=groups))
+        return share_right(blocks, self.problem_, self.w_, self._values())
 
     def _values(self) -> AnyArray | None:
         return None if isinstance(self.problem, StructuredProblem) else self.classes_
@@ -378,14 +338,8 @@ class StructuredMaxMargin(MarginModel):
 
 
 def _predict_block(
-    block: Block,
-    *,
-    problem: StructuredProblem,
-    w: FloatArray,
-    classes: AnyArray | None,
-    grouped: bool,
+    block: Block, *, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
 ) -> AnyArray:
-    """Predict the best answer to every example of a block, separated by its weights."""
-    runs = block.weights if grouped else np.arange(float(len(block)))
-    codes = answers_of(problem, w, block.points, runs)
+    """Predict the best answer to every example of a block."""
+    codes = answers_of(problem, w, block)
     return codes if classes is None else classes[codes]

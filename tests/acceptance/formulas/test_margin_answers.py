@@ -65,31 +65,29 @@ def test_classes__certificate_trace_and_core_triples(of_all: bool, intercept: bo
     assert np.linalg.norm(found.w) == pytest.approx(1.0)
     facts = model.coreset_.provenance
     assert (facts["margin"], facts["core_margin"], facts["n"]) == (on_data, on_core, 120)
-    # One read finds classes and spread, in a general classifier one more finds both.
-    extra = source.reads - found.passes
-    assert extra == (intercept or of_all) + (not of_all)
-    assert facts["reads"] == found.passes == len(found.trace)
+    # One read finds classes and spread.
+    assert facts["reads"] == found.reads == source.reads == 1 + len(found.trace)
     first = found.trace[0]
-    assert (first.n_core, first.margin, first.data_margin) == (0, math.inf, 0.0)
-    assert found.trace[-1].data_margin == on_data
-    assert found.trace[-1].margin == on_core
+    assert (first.size, first.core_margin, first.margin) == (0, math.inf, 0.0)
+    assert found.trace[-1].margin == on_data
+    assert found.trace[-1].core_margin == on_core
     for a, b in itertools.pairwise(found.trace):
-        assert 0 < b.n_core - a.n_core <= 5 * (3 if of_all else 10)
-        assert b.margin <= a.margin * (1 + 1e-9)
-        assert a.margin == math.inf or a.data_margin < 0.95 * a.margin
+        assert 0 < b.size - a.size <= 5 * (3 if of_all else 10)
+        assert b.core_margin <= a.core_margin * (1 + 1e-9)
+        assert a.core_margin == math.inf or a.margin < 0.95 * a.core_margin
     core_rows = gaps.reshape(len(gaps), -1)
     for row, right, rival, gap in zip(
-        found.examples, found.answers, found.rivals, found.differences, strict=True
+        found.indices, found.core.answers, found.core.rivals, found.core.differences, strict=True
     ):
         assert right.tolist() == [y[row]]
         assert rival.tolist() != right.tolist()
         assert np.abs(core_rows[owners == row] - gap).max(axis=1).min() < 1e-9
-    assert np.array_equal(found.rows, X[found.examples])
-    mean = found.dual @ found.differences
+    assert np.array_equal(found.core.block.points, X[found.indices])
+    mean = found.dual @ found.core.differences
     assert np.linalg.norm(mean) == pytest.approx(on_core)
     assert np.allclose(mean / np.linalg.norm(mean), found.w, atol=1e-8)
     core = model.coreset_
-    assert core.indices.tolist() == sorted(set(found.examples.tolist()))
+    assert core.indices.tolist() == sorted(set(found.indices.tolist()))
     assert np.array_equal(core.labels, names[y[core.indices]])
     assert np.array_equal(core.points, X[core.indices])
 
@@ -125,7 +123,7 @@ def test_classes__stop_at_max_passes() -> None:
     with pytest.warns(face.CoresetWarning, match="after 3 passes"):
         model.fit(da.from_array(X, chunks=(1000, 2)), da.from_array(y, chunks=1000))
     found = model.result_
-    assert (found.passes, found.converged) == (3, False)
+    assert (len(found.trace), found.converged) == (3, False)
     on_data, on_core = face.margins(model)
     assert found.factor == pytest.approx(on_data / on_core)
     assert found.factor < 1 - 1e-4
@@ -184,11 +182,11 @@ def test_sequences__are_separated_from_all_wrong_paths(seed: int) -> None:
         assert on_data == pytest.approx((gaps @ model.w_).min(), rel=1e-6)
         assert best * 0.98 * (1 - 1e-5) <= on_data <= best * (1 + 1e-5)
         assert on_core >= best * (1 - 1e-5)
-        assert found.n_examples == len(np.unique(groups))
+        assert found.n_rows == len(np.unique(groups))
         starts = [int(np.flatnonzero(groups == g)[0]) for g in np.unique(groups)]
-        assert set(found.examples.tolist()) <= set(starts)
-        assert np.array_equal(found.rows, X[found.examples])
-        for row, right in zip(found.examples, found.answers, strict=True):
+        assert set(found.indices.tolist()) <= set(starts)
+        assert np.array_equal(found.core.block.points, X[found.indices])
+        for row, right in zip(found.indices, found.core.answers, strict=True):
             assert np.array_equal(right, y[groups == groups[row]])
         # Others, of other lengths, get the best of all paths.
         Z, _, of_new = sequences(seed + 50, 9)
@@ -292,7 +290,7 @@ def test_sequences__bad_input_is_refused() -> None:
     for rows in (left, da.from_array(left, chunks=(6, 2))):
         dropped.fit(rows, y)
         assert dropped.margin_ == pytest.approx(kept.margin_, rel=0.011)
-        assert 4 not in dropped.result_.examples
+        assert 4 not in dropped.result_.indices
     with pytest.raises(face.CoresetError, match="one class"):
         es.StructuredMaxMargin().fit(lazy, da.zeros(len(X), chunks=6))
     with pytest.raises(face.CoresetError, match="return a"):

@@ -73,12 +73,12 @@ class Reading:
 def check_result(result: Any, plain: Reading, y: Any, reads: int, closest: float) -> None:
     """Compare all that is known of a run that queried with a plain reading."""
     X, length, n_asked = plain.X, np.linalg.norm(plain.w), len(plain.labelled) - 2
-    assert result.core_indices.tolist() == plain.core
-    assert np.array_equal(result.core_rows, X[plain.core])
-    assert np.array_equal(result.core_labels, y[plain.core])
+    assert result.core.indices.tolist() == plain.core
+    assert np.array_equal(result.core.points, X[plain.core])
+    assert np.array_equal(result.core.labels, y[plain.core])
     assert np.allclose(result.w, plain.w / length, atol=1e-4)
     assert result.b == pytest.approx(plain.b / length, abs=1e-3)
-    assert result.margin == pytest.approx(plain.margin / length, rel=1e-3)
+    assert result.core_margin == pytest.approx(plain.margin / length, rel=1e-3)
     assert result.closest == pytest.approx(closest, rel=1e-3)
     assert result.indices.tolist() == plain.labelled
     assert np.array_equal(result.labels, y[plain.labelled])
@@ -123,17 +123,17 @@ def test_questions__are_those_of_a_plain_reading(options: dict[str, Any], seed: 
         assert request.indices.tolist() == expected
         assert np.array_equal(request.rows, X[expected])
         assert run.ask().indices.tolist() == expected
-        step = run.state.trace[-1]
+        step = run.trace[-1]
         assert step.closest == pytest.approx(closest, abs=1e-4)
         run.tell(y[expected].tolist())
         n_asked += len(expected)
         plain.labelled += expected
         plain.core += expected
         plain.separate()
-        step = run.state.trace[-1]
+        step = run.trace[-1]
         assert step.n_labels == len(plain.labelled)
         assert step.n_core == len(plain.core)
-        assert step.margin == pytest.approx(plain.margin, rel=1e-4)
+        assert step.core_margin == pytest.approx(plain.margin, rel=1e-4)
         assert math.isnan(step.closest)
     assert n_asked == run.n_labels >= 3
     check_result(run.result(), plain, y, reads, closest)
@@ -253,14 +253,11 @@ def test_labels__of_two_equal_heavy_rows_stall_a_verification() -> None:
 
 def test_labels__budget_and_oracle_that_fails() -> None:
     X, y = two_classes(400, 3, 0.02, 4)
-    seen: list[Any] = []
     for most in (1, 5, 11):
         result = face.ask_labels(X, max_labels=most, batch=4, random_state=2).run(
-            lambda _, indices: y[indices], report=seen.append
+            lambda _, indices: y[indices]
         )
         assert (result.n_labels, result.stopped) == (most, "max_labels")
-        assert len(seen) == len(result.trace)
-        seen.clear()
     calls: list[int] = []
 
     def failing(rows: Any, indices: Any) -> Any:
