@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 import daskcoreset
-from daskcoreset.cli.cluster import cluster_for
+from daskcoreset.cli import trees
 from daskcoreset.cli.files import (
     check_target,
     file_to_write,
@@ -21,33 +24,22 @@ from daskcoreset.cli.files import (
     write_store,
 )
 from daskcoreset.cli.options import (
-    Building,
-    Chunks,
-    Clusters,
-    In,
-    Json,
-    OnInvalid,
-    Overwrite,
-    Progress,
-    Reading,
-    Running,
-    SampleWeight,
-    Seed,
-    StorageOptions,
-    Store,
-    TimeLimit,
-    Y,
-    expanded,
-    facts_of,
-    read_pairs,
-    show,
+    READING,
+    Parser,
+    add_command,
+    draw_of,
+    method_of,
+    rows_as,
+    rows_of,
+    storage_of,
 )
-from daskcoreset.cli.trees import trees
+from daskcoreset.cli.output import facts_of, show
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import time_limit
+from daskcoreset.core.deadline import check_time, deadline, time_limit
 from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.metrics.costs import data_of
@@ -58,250 +50,232 @@ from daskcoreset.storage.locations import clean_url
 # Clusters of `predict` for a coreset that is for any number of them, as of `CoresetKMeans`.
 _CLUSTERS = 8
 
-app = typer.Typer(
-    pretty_exceptions_enable=False,
-    help="Coresets of data larger than memory: small weighted subsets with a guarantee.",
-    epilog="Results are a table on a terminal, and lines of key, tab and value in a pipe.",
-)
-app.add_typer(trees, name="tree")
+
+def parser() -> Parser:
+    """Return the parser of the command line."""
+    whole = Parser(
+        "daskcoreset",
+        description="Coresets of data larger than memory: small weighted subsets with a guarantee.",
+        epilog="Results are a table on a terminal, and lines of key, tab and value in a pipe. "
+        "--debug, after any command, shows the traceback of an error.",
+        allow_abbrev=False,
+    )
+    version = f"daskcoreset {daskcoreset.__version__}"
+    whole.add_argument("--version", action="version", version=version)
+    commands = whole.add_subparsers(dest="COMMAND", required=True)
+    labelled = "--y --sample-weight"
+    add_command(
+        commands,
+        "build",
+        build,
+        f"IN OUT --size --method --set --n-clusters --random-state {labelled} --chunks "
+        f"--on-invalid --sampling --passes --tree --epsilon --plan --scheduler --workers "
+        f"--time-limit --progress --overwrite {READING}",
+    )
+    add_command(commands, "store", store, f"IN OUT {labelled} --chunks --progress {READING}")
+    add_command(commands, "info", info, "STORE --storage-options --json")
+    add_command(
+        commands,
+        "predict",
+        predict,
+        "STORE IN OUT --n-clusters --random-state --on-invalid --chunks --time-limit "
+        f"--progress --overwrite {READING}",
+    )
+    add_command(
+        commands,
+        "audit",
+        audit,
+        f"STORE IN --n-clusters --random-state {labelled} --on-invalid --time-limit --progress "
+        f"--json {READING}",
+    )
+    add_command(commands, "plot", plot, f"STORE OUT BEHIND --sample-weight --overwrite {READING}")
+    trees.add_commands(commands)
+    add_command(commands, "demo", demo, "--folder --random-state")
+    return whole
 
 
-def _print_version(value: bool) -> None:
-    if value:
-        typer.echo(f"daskcoreset {daskcoreset.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version."),
-    ] = False,
-    debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show the traceback of an error. Works after any command."),
-    ] = False,
-) -> None:
-    """Take the options that belong to every command."""
-    del version, debug  # `_print_version` and `daskcoreset.cli.main.main` act on them
-
-
-@app.command()
-@expanded
-def build(
-    source: In,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to create.")],
-    reading: Reading,
-    building: Building,
-    running: Running,
-    *,
-    y: Y = None,
-    sample_weight: SampleWeight = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Double the size until costs differ by at most this share.")
-    ] = None,
-    overwrite: Overwrite = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the plan, and build nothing.")] = False,
-) -> None:
+def build(given: Namespace) -> None:
     """Build a coreset of IN and save it as OUT."""
-    if running.scheduler is not None and running.workers is not None:
-        raise typer.BadParameter("--scheduler and --workers exclude each other; pass one.")
-    if epsilon is not None and (building.size is not None or building.n_clusters is None or plan):
-        raise typer.BadParameter("--epsilon needs --n-clusters; leave out --size and --plan.")
-    check_target(out, overwrite=overwrite)
-    rows = reading.open(source)
-    progress = running.progress
-    given = {**building.arguments, "sample_weight": sample_weight}
-    planned = epsilon is None and building.method != "coverage"
+    if given.scheduler is not None and given.workers is not None:
+        given.error("--scheduler and --workers exclude each other; pass one")
+    grows = given.epsilon is not None
+    if grows and (given.size is not None or given.n_clusters is None or given.plan):
+        given.error("--epsilon needs --n-clusters; leave out --size and --plan")
+    check_target(given.OUT, overwrite=given.overwrite)
+    rows = rows_of(given, given.IN)
+    options: dict[str, Any] = {
+        "method": method_of(given),
+        "n_clusters": given.n_clusters,
+        "sample_weight": given.sample_weight,
+        "random_state": given.random_state,
+        "chunks": given.chunks or "auto",
+        "on_invalid": given.on_invalid or "raise",
+        "draw": draw_of(given),
+        "progress": given.progress,
+    }
     start = time.perf_counter()
-    with time_limit(running.limit):
+    with time_limit(given.time_limit):
         # Defined before processes start, because wrong input shows here.
-        lazy = daskcoreset.plan(rows, y, size=building.size, **given) if planned else None
-        with cluster_for(running.scheduler, running.workers):
-            if plan and lazy is not None:  # the workers decide how much memory is taken
-                if sys.stdout.isatty():
-                    typer.echo(str(lazy.forecast))
-                else:
-                    show("plan", asdict(lazy.forecast))
+        planned = not grows and given.method != "coverage"
+        lazy = daskcoreset.plan(rows, given.y, size=given.size, **options) if planned else None
+        with _cluster(given):
+            if given.plan and lazy is not None:  # the workers decide how much memory is taken
+                forecast = lazy.forecast
+                print(forecast) if sys.stdout.isatty() else show(asdict(forecast))
                 return
             if lazy is not None:
-                with show_progress(progress, lazy):
+                with show_progress(given.progress, lazy):
                     coreset = lazy.compute()
-            elif epsilon is not None:
-                coreset = daskcoreset.grow(rows, y, epsilon=epsilon, progress=progress, **given)
+            elif grows:
+                coreset = daskcoreset.grow(rows, given.y, epsilon=given.epsilon, **options)
             else:
-                coreset = daskcoreset.build(rows, y, size=building.size, progress=progress, **given)
-        coreset.to_zarr(out, overwrite=overwrite, storage_options=reading.told(out))
-    made = {"store": clean_url(out), **facts_of(coreset)}
+                coreset = daskcoreset.build(rows, given.y, size=given.size, **options)
+        coreset.to_zarr(
+            given.OUT, overwrite=given.overwrite, storage_options=storage_of(given, given.OUT)
+        )
+    made = {"store": clean_url(given.OUT), **facts_of(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
-    seconds = round(time.perf_counter() - start, 2)
-    show("coreset", {key: made[key] for key in shown if key in made} | {"seconds": seconds})
+    show({key: made[key] for key in shown if key in made} | _seconds(start))
 
 
-@app.command()
-@expanded
-def store(
-    source: In,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to create.")],
-    reading: Reading,
-    *,
-    y: Y = None,
-    sample_weight: SampleWeight = None,
-    chunks: Chunks = None,
-    progress: Progress = None,
-) -> None:
+@contextmanager
+def _cluster(given: Namespace) -> Iterator[None]:
+    """Run the body on the cluster that is asked for, if any, and close it afterwards."""
+    if given.scheduler is None and given.workers is None:
+        yield
+        return
+    distributed = import_optional("distributed", "scheduler")
+    if given.scheduler is not None:
+        with _client(distributed, given.scheduler):
+            yield
+        return
+    # Any port: the usual one may be taken, which would be a warning on every start. What fails in
+    # a task comes back as its error; the log would be of processes that end.
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=given.workers, **options) as cluster,
+        distributed.Client(cluster),
+    ):
+        yield
+
+
+def _client(distributed: Any, scheduler: str) -> Any:
+    """Return a client of a running scheduler."""
+    limit = deadline()
+    try:
+        return distributed.Client(scheduler, **({} if limit is None else {"timeout": limit.left}))
+    except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
+        check_time(f"no scheduler had answered at {scheduler!r}", "check the address")
+        raise InvalidInputError(
+            f"no scheduler answers at {scheduler!r} ({error})", remedy="check the address"
+        ) from None
+
+
+def store(given: Namespace) -> None:
     """Write the rows of IN as a Zarr store OUT, which build reads fast.
 
     OUT has the array X. It also has y and sample_weight if IN has them, or if options name them.
     """
     start = time.perf_counter()
     known = {"y": "y", "sample_weight": "sample_weight"}
-    rows, keys = reading.open_as(known, source, y=y, sample_weight=sample_weight)
+    rows, keys = rows_as(known, given, given.IN, *known)
     written = write_store(
-        rows, out, keys["y"], keys["sample_weight"], rows_per_chunk=chunks, progress=progress
+        rows, given.OUT, **keys, rows_per_chunk=given.chunks, progress=given.progress
     )
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
-    seconds = round(time.perf_counter() - start, 2)
-    show("store", {"store": clean_url(out), **shapes, "seconds": seconds})
+    show({"store": clean_url(given.OUT), **shapes, **_seconds(start)})
 
 
-@app.command()
-def info(path: Store, *, storage_options: StorageOptions = None, as_json: Json = False) -> None:
+def info(given: Namespace) -> None:
     """Show the size, method, seed and source of the coreset STORE."""
-    told = read_pairs("--storage-options", storage_options) or None
-    coreset = Coreset.from_zarr(path, storage_options=told)
-    show("coreset", {"store": clean_url(path), **facts_of(coreset)}, as_json=as_json)
+    facts = {"store": clean_url(given.STORE), **facts_of(_saved(given))}
+    show(facts, as_json=given.json)
 
 
-@app.command()
-@expanded
-def predict(
-    path: Store,
-    source: In,
-    out: Annotated[
-        str, typer.Argument(metavar="OUT", help="Labels to write: .parquet, .csv, .npy or .zarr.")
-    ],
-    reading: Reading,
-    *,
-    n_clusters: Clusters = None,
-    random_state: Seed = None,
-    on_invalid: OnInvalid = None,
-    chunks: Chunks = None,
-    overwrite: Overwrite = False,
-    limit: TimeLimit = None,
-    progress: Progress = None,
-) -> None:
+def predict(given: Namespace) -> None:
     """Solve k-means on the coreset STORE, and write the cluster of every row of IN.
 
-    OUT has one number per row of IN, in the same order. Dropped rows have -1. The default number of
-    clusters is that of STORE, or 8 if STORE has none.
+    OUT is a .parquet, .csv, .npy or .zarr of one number per row of IN, in the same order. Dropped
+    rows have -1. The default number of clusters is that of STORE, or 8 if STORE has none.
     """
-    from daskcoreset.estimators.kmeans import CoresetKMeans
+    from daskcoreset.estimators import CoresetKMeans
 
-    target = labels_to_write(out, source, overwrite=overwrite)
-    rule: Any = on_invalid
+    target = labels_to_write(given.OUT, given.IN, overwrite=given.overwrite)
     start = time.perf_counter()
-    with time_limit(limit):
-        coreset = Coreset.from_zarr(path, storage_options=reading.told(path))
+    with time_limit(given.time_limit):
+        coreset = _saved(given)
         known = coreset.provenance.get("objective") or {}
-        k = n_clusters or known.get("n_clusters") or known.get("n_components") or _CLUSTERS
+        k = given.n_clusters or known.get("n_clusters") or known.get("n_components") or _CLUSTERS
         # Opened before the clusters are sought, because wrong input shows here.
-        rows, _ = reading.open_as(coreset.provenance, source)
-        blocks = data_of(coreset, rows, None, None, chunks=chunks or "auto", on_invalid=rule)
-        model = CoresetKMeans(k, metric=coreset.metric, random_state=random_state).fit(coreset)
-        work = partial(_nearest, centers=model.cluster_centers_)
+        rows, _ = rows_as(coreset.provenance, given, given.IN)
+        blocks = data_of(
+            coreset, rows, None, None, chunks=given.chunks or "auto", on_invalid=given.on_invalid
+        )
+        model = CoresetKMeans(k, metric=coreset.metric, random_state=given.random_state)
+        work = partial(_nearest, centers=model.fit(coreset).cluster_centers_)
         labels = map_rows(blocks, work, dtype=np.int32, missing=-1)
-        made = write_labels(labels, target, overwrite=overwrite, progress=progress)
-    facts = {"labels": out, **made, "n_clusters": k, "cost on coreset": model.coreset_inertia_}
-    show("labels", {**facts, "seconds": round(time.perf_counter() - start, 2)})
+        made = write_labels(labels, target, overwrite=given.overwrite, progress=given.progress)
+    cost = {"n_clusters": k, "cost on coreset": model.coreset_inertia_}
+    show({"labels": given.OUT, **made, **cost, **_seconds(start)})
 
 
 def _nearest(block: Block, centers: AnyArray) -> AnyArray:
     return nearest_labels(block.points, centers)
 
 
-@app.command()
-@expanded
-def audit(
-    path: Store,
-    source: In,
-    reading: Reading,
-    *,
-    y: Y = None,
-    sample_weight: SampleWeight = None,
-    n_clusters: Clusters = None,
-    random_state: Seed = None,
-    on_invalid: OnInvalid = None,
-    limit: TimeLimit = None,
-    as_json: Json = False,
-    progress: Progress = None,
-) -> None:
+def audit(given: Namespace) -> None:
     """Compare costs on the coreset STORE with those on all of IN, in one pass.
 
     By default, columns, labels and weights have the names with which STORE was built.
     """
-    with time_limit(limit):
-        coreset = Coreset.from_zarr(path, storage_options=reading.told(path))
-        rows, keys = reading.open_as(coreset.provenance, source, y=y, sample_weight=sample_weight)
+    with time_limit(given.time_limit):
+        coreset = _saved(given)
+        rows, keys = rows_as(coreset.provenance, given, given.IN, "y", "sample_weight")
         found = coreset.audit(
             rows,
             **keys,
-            n_clusters=n_clusters,
-            random_state=random_state,
-            on_invalid=on_invalid,
-            progress=progress,
+            n_clusters=given.n_clusters,
+            random_state=given.random_state,
+            on_invalid=given.on_invalid,
+            progress=given.progress,
         )
-    if sys.stdout.isatty() and not as_json:
-        typer.echo(repr(found))
+    if sys.stdout.isatty() and not given.json:
+        print(repr(found))
         return
     facts: dict[str, Any] = {"distortion": found.distortion}
     for name, ours, true in zip(found.names, found.on_coreset, found.on_data, strict=True):
         facts[name] = {"on coreset": float(ours), "on data": float(true)}
-    show("audit", {**facts, "rows": found.n_rows, "seed": found.seed}, as_json=as_json)
+    show({**facts, "rows": found.n_rows, "seed": found.seed}, as_json=given.json)
 
 
-@app.command()
-@expanded
-def plot(
-    path: Store,
-    out: Annotated[
-        str, typer.Argument(metavar="OUT", help="Picture to write: .png, .svg or .pdf.")
-    ],
-    reading: Reading,
-    source: Annotated[
-        str | None, typer.Argument(metavar="[IN]", help="Data of the coreset, drawn behind it.")
-    ] = None,
-    *,
-    sample_weight: SampleWeight = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Draw the rows of the coreset STORE, sized by weight."""
-    target = file_to_write(out, (".png", ".svg", ".pdf"), overwrite=overwrite)
+def plot(given: Namespace) -> None:
+    """Draw the rows of the coreset STORE, sized by weight, as a .png, .svg or .pdf."""
+    target = file_to_write(given.OUT, (".png", ".svg", ".pdf"), overwrite=given.overwrite)
     import_optional("matplotlib").use("agg")  # no window is wanted, and none may be possible
-    coreset = Coreset.from_zarr(path, storage_options=reading.told(path))
+    coreset = _saved(given)
     rows: Any = None
     keys: dict[str, Any] = {}
-    if source is not None:
-        rows, keys = reading.open_as(coreset.provenance, source, sample_weight=sample_weight)
+    if given.BEHIND is not None:
+        rows, keys = rows_as(coreset.provenance, given, given.BEHIND, "sample_weight")
     drawing: Any = coreset.plot(rows, **keys).figure
     try:
         with new_file(target) as scratch:
             drawing.savefig(scratch, dpi=150)
     finally:
         import_optional("matplotlib.pyplot").close(drawing)  # who calls this may go on
-    show("picture", {"picture": out, "rows": len(coreset)})
+    show({"picture": given.OUT, "rows": len(coreset)})
 
 
-@app.command()
-def demo(
-    folder: Annotated[
-        str | None, typer.Option(help="Folder of the store. Default: a new one.")
-    ] = None,
-    random_state: Annotated[int, typer.Option(min=0, help="First seed.")] = 0,
-) -> None:
+def demo(given: Namespace) -> None:
     """Compare k-means on random rows and on coresets, on synthetic data that stay on the disk."""
     from daskcoreset.cli.demo import run_demo
 
-    run_demo(folder, random_state=random_state)
+    run_demo(given.folder, random_state=given.random_state or 0)
+
+
+def _saved(given: Namespace) -> Coreset:
+    return Coreset.from_zarr(given.STORE, storage_options=storage_of(given, given.STORE))
+
+
+def _seconds(start: float) -> dict[str, float]:
+    return {"seconds": round(time.perf_counter() - start, 2)}

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import typer
 from dask.utils import format_bytes
 
 from daskcoreset._build import build
@@ -46,14 +45,14 @@ def run_demo(
     from sklearn.cluster import KMeans
 
     store = Path(folder or tempfile.mkdtemp(prefix="daskcoreset-demo-")) / "rows.zarr"
-    typer.echo(f"Write {n_rows:,} rows of {_COLUMNS} columns to {store}")
+    print(f"Write {n_rows:,} rows of {_COLUMNS} columns to {store}")
     X, _ = make_geometric(
         n_rows, _COLUMNS, n_clusters=_CLUSTERS, chunks=_CHUNK, random_state=random_state
     )
     if store.exists():
         raise StoreError(f"{store} exists", remedy="remove it, or pass another --folder")
     X.to_zarr(str(store))
-    typer.echo(f"Build coresets from its {format_bytes(int(X.nbytes))}, and solve k-means on them")
+    print(f"Build coresets from its {format_bytes(int(X.nbytes))}, and solve k-means on them")
     seconds: dict[tuple[int, str], float] = {}
     solutions = []
     for size in _SIZES:
@@ -68,7 +67,7 @@ def run_demo(
                 model.fit(coreset.points, sample_weight=coreset.weights)
                 solutions.append(model.cluster_centers_)
             seconds[size, method] = (time.perf_counter() - start) / _SEEDS
-    typer.echo(f"Compare the costs of all {len(solutions)} solutions on all rows, in one pass")
+    print(f"Compare the costs of all {len(solutions)} solutions on all rows, in one pass")
     costs = kmeans_cost(str(store), solutions)
     found = np.reshape(costs / costs.min() - 1, (-1, _SEEDS))
     errors = {key: row.tolist() for key, row in zip(seconds, found, strict=True)}
@@ -76,8 +75,8 @@ def run_demo(
     for (size, method), row in errors.items():
         shares = [f"{value:.2%}" for value in (np.mean(row), min(row), max(row))]
         table.append((method, f"{size:,}", *shares, f"{seconds[size, method]:.1f}"))
-    typer.echo("\n".join(text_table(table)))
-    typer.echo(
+    print("\n".join(text_table(table)))
+    print(
         f"Error: excess of the cost on all rows over the lowest cost found here. Mean and range of "
         f"{_SEEDS} seeds.\nSeconds: one build, and k-means from {_STARTS} starts."
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
+from daskcoreset.cli.options import UsageError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.errors import InvalidTypeError, StoreError
@@ -43,7 +42,7 @@ def file_to_write(out: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Pa
     """Return the path of a file to write, after a check of its suffix and of existing files."""
     target = local_path("OUT", out)
     if target.suffix not in suffixes:
-        raise typer.BadParameter(f"OUT is {out!r}; end it with one of {', '.join(suffixes)}.")
+        raise UsageError(f"OUT is {out!r}; end it with one of {', '.join(suffixes)}.")
     if target.exists() and not overwrite:
         raise StoreError(f"{out} exists", remedy="pass --overwrite, or choose another path")
     return target
@@ -68,7 +67,7 @@ def check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> bool:
     if isinstance(path, str):
         return False  # asked when saving: a question to a remote store may cost as much
     if path.suffix in {*_FILES, ".npz", ".h5"}:
-        raise typer.BadParameter(
+        raise UsageError(
             f"OUT is {out!r}, and would be a Zarr store; pass a name that ends in .zarr."
         )
     return check_free(path, kind, overwrite=overwrite)
@@ -94,11 +93,13 @@ def write_labels(
     dict of str to int
         Number of rows written, and how many of them have no cluster.
     """
-    written = np.empty(int(labels.shape[0]), dtype=np.int32)
-    start = 0
-    for piece in _computed(labels, progress):
-        written[start : start + len(piece)] = piece
-        start += len(piece)
+    pieces, n_blocks, step = [], labels.numblocks[0], _BLOCKS * threads_here()
+    with count_reads(progress, n_blocks) as advance:
+        for start in range(0, n_blocks, step):
+            some = labels.blocks[start : start + step]
+            pieces.append(compute_all(some)[0])
+            advance(some.numblocks[0])
+    written = np.concatenate(pieces)
     if path.suffix == ".zarr":
         import zarr
 
@@ -127,15 +128,6 @@ def _write_file(labels: AnyArray, path: Path, suffix: str) -> None:
         frame.to_csv(path, index=False)
     else:
         frame.to_parquet(path, index=False)
-
-
-def _computed(labels: Any, progress: bool | None) -> Iterator[AnyArray]:
-    n_blocks, step = labels.numblocks[0], _BLOCKS * threads_here()
-    with count_reads(progress, n_blocks) as advance:
-        for start in range(0, n_blocks, step):
-            some = labels.blocks[start : start + step]
-            yield compute_all(some)[0]
-            advance(some.numblocks[0])
 
 
 def write_store(
