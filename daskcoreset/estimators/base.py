@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from daskcoreset._build import build
@@ -20,7 +22,7 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.estimators.checks import InMemoryData, Rows, require_y
+from daskcoreset.estimators.checks import InMemoryData, Rows, refuse_as, require_y
 from daskcoreset.estimators.lazy import LazyModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import Objective, QuantizationError
@@ -118,9 +120,7 @@ AUTO_SIZE = [*BUILD_CONSTRAINTS["size"], StrOptions({"auto"})]
 
 
 class CoresetModel(LazyModel):
-    """Base of the estimators that solve on a coreset, which they build or are given.
-
-    A subclass has the parameter `size`, and solves on what `_coreset_of` returns.
+    """Base of the estimators that have a coreset.
 
     Attributes
     ----------
@@ -133,88 +133,10 @@ class CoresetModel(LazyModel):
         coreset = getattr(self, "coreset_", None)
         return super()._example() if coreset is None else coreset.points[:1]
 
-    def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
-        """Check rows without labels, for a fit or for a fitted model."""
-        data = self._validate_in_memory(X, None, sample_weight, reset=not fitted)
-        if data is not None:
-            return data
-        if fitted:
-            return self._open(X, None, sample_weight)
-        return row_blocks(X, None, sample_weight, on_invalid=self.on_invalid)
-
     def _require_labels(self, y: Any) -> None:
         """Check that data out of core have labels, as scikit-learn does in memory."""
         if y is None:
             raise require_y(self)
-
-    def _coreset_of(
-        self,
-        rows: Rows,
-        X: Any,
-        *,
-        size: int,
-        method: Sensitivity[Any],
-        seed: int,
-        n_clusters: int | None = None,
-    ) -> Coreset:
-        """Build the coreset of rows, and set what is known of the features.
-
-        Names of features out of core are those of `X`, from which the rows were opened. The
-        coreset stores `n_clusters` if the method takes it.
-        """
-        if isinstance(rows, InMemoryData) and rows.coreset is not None:
-            return self._coreset_given(rows.coreset, rows)
-        labelled = rows.y is not None if isinstance(rows, InMemoryData) else rows.has_labels
-        if method.labels is not None and not labelled:
-            raise InvalidInputError(
-                f"method {method.name!r} needs labels, which {type(self).__name__} does not use",
-                argument="method",
-                remedy='pass a method without labels, for example "lightweight"',
-            )
-        if n_clusters is not None and not takes_parts(method, n_clusters):
-            n_clusters = None
-        blocks = (
-            row_blocks(rows.X, rows.y, rows.sample_weight)
-            if isinstance(rows, InMemoryData)
-            else rows
-        )
-        with warnings.catch_warnings():
-            # To users of an estimator it is no surprise that all of few rows are taken.
-            warnings.filterwarnings("ignore", "nothing was reduced", CoresetWarning)
-            # Classifiers say it themselves, by the names of the classes.
-            warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
-            coreset = self._built(
-                blocks,
-                size=size,
-                method=method,
-                n_clusters=n_clusters,
-                random_state=seed,
-                draw=Draw(normalize=True),
-            )
-        if not isinstance(rows, InMemoryData):
-            self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)
-        elif self._column_names is not None:  # lost where scikit-learn made an array
-            record = {**coreset.provenance, "columns": self._column_names}
-            coreset = replace(coreset, provenance=record)
-        if isinstance(rows, InMemoryData) and rows.numbers is not None:
-            record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
-            coreset = replace(coreset, indices=rows.numbers_of(coreset.indices), provenance=record)
-        return coreset
-
-    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
-        """Build the coreset. Models that take more from the same pass override this."""
-        coreset: Coreset = build(blocks, **options)
-        return coreset
-
-    @staticmethod
-    def _coreset_given(coreset: Coreset, rows: InMemoryData) -> Coreset:
-        """Check a coreset that was passed as X, and return it with its labels and weights."""
-        record = coreset.provenance
-        labels = coreset.labels if rows.y is None else rows.y
-        known = {"m": len(coreset), "n": len(coreset), **record}
-        if not np.array_equal(rows.weights, coreset.weights):  # the classes got other factors
-            known.pop("total_weight", None)
-        return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one pass over the data.
@@ -261,21 +183,34 @@ class CoresetModel(LazyModel):
         return None
 
 
-class UnlabelledModel(CoresetModel):
-    """Base of the estimators without labels: they differ in how they solve on the coreset."""
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a model solves.
+
+    Attributes
+    ----------
+    coreset : Coreset
+    labels : ndarray of shape (m,) or None
+        Labels of its rows, in the form of y.
+    seed : int
+        Seed of the solver.
+    beside : object
+        What `SolvedModel._built` returned beside the coreset.
+    """
+
+    coreset: Coreset
+    labels: Any
+    seed: int = 0
+    beside: Any = None
+
+
+class SolvedModel(CoresetModel):
+    """Base of the estimators that solve on a coreset, which they build or are given.
+
+    `fit` opens the rows, builds or takes a coreset, solves on it, and evaluates the solution.
+    """
 
     random_state: RandomState
-
-    @abstractmethod
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
-        """Return construction, size and clusters, after the checks that need no coreset."""
-
-    @abstractmethod
-    def _solve(self, coreset: Coreset, seed: int) -> None:
-        """Solve on the coreset."""
-
-    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        """Set the attributes that need all rows, X or weights."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.
@@ -283,12 +218,12 @@ class UnlabelledModel(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`. If it is a `Coreset`, the solver runs on its rows and
-            weights, and costs and labels are for these rows. A portfolio is replaced by its only
-            member, or by the only one of the estimator's `method`. A `CoresetTree`, or a window
-            such as ``tree[-7:]``, is replaced by its coreset.
-        y : object
-            Ignored.
+            Any input of `daskcoreset.build`. If it is a `Coreset`, the solver runs on its rows,
+            labels and weights. A portfolio is replaced by its only member, or by the only one of
+            the estimator's method. A `CoresetTree`, or a window such as ``tree[-7:]``, is replaced
+            by its coreset.
+        y : array-like of shape (n,), or str, optional
+            Labels or numbers, or their name in X. Estimators without labels ignore it.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows, or their name in X.
 
@@ -300,18 +235,128 @@ class UnlabelledModel(CoresetModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or X has fewer rows than clusters, or fewer distinct rows
-            than components.
+            If an argument cannot be used.
         """
-        del y
-        self._validate_params()
-        rows = self._open_rows(X, sample_weight)
+        self._check()
+        rows = self._opened(X, y, sample_weight)
         method, size, n_clusters = self._construction(rows)
         seed = resolve_seed(self.random_state)
-        coreset = self._coreset_of(
+        coreset, beside = self._coreset_of(
             rows, X, size=size, method=method, seed=seed, n_clusters=n_clusters
         )
-        self._solve(coreset, solver_seed(seed))
+        labels = self._labels_as_given(coreset, rows)
+        self._solve(Problem(coreset, labels, solver_seed(seed), beside))
         self.coreset_ = coreset
         self._evaluate(rows, (X, sample_weight))
         return self
+
+    def _check(self) -> None:
+        """Check the parameters before data are read."""
+        self._validate_params()
+
+    @abstractmethod
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int | None]:
+        """Return construction, size and clusters, after the checks that need no coreset."""
+
+    @abstractmethod
+    def _solve(self, problem: Problem) -> None:
+        """Solve on the coreset, and set the attributes of the solution."""
+
+    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
+        """Set the attributes that need all rows, X or weights."""
+
+    def _wants_y(self) -> bool:
+        """Whether the solver takes labels or numbers."""
+        return bool(is_classifier(self) or is_regressor(self))
+
+    def _opened(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Check and open what `fit` was given."""
+        y = y if self._wants_y() else None
+        numeric = y is not None and is_regressor(self)
+        data = self._validate_in_memory(X, y, sample_weight, y_numeric=numeric)
+        if data is not None:
+            if data.y is not None and is_classifier(self):
+                with refuse_as("y"):
+                    check_classification_targets(data.y)
+            return data
+        if self._wants_y():
+            self._require_labels(y)
+        rows = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+        return rows.by(getattr(self, "metric", "euclidean"))
+
+    def _coreset_of(
+        self,
+        rows: Rows,
+        X: Any,
+        *,
+        size: int,
+        method: Sensitivity[Any],
+        seed: int,
+        n_clusters: int | None,
+    ) -> tuple[Coreset, Any]:
+        """Build the coreset of rows, or take the one given, and set what is known of the features.
+
+        Names of features out of core are those of `X`, from which the rows were opened. The
+        coreset stores `n_clusters` if the method takes it.
+        """
+        data = rows if isinstance(rows, InMemoryData) else None
+        if data is not None and data.coreset is not None:
+            known = {"m": len(data.coreset), "n": len(data.coreset), **data.coreset.provenance}
+            return self._taken(replace(data.coreset, provenance=known)), None
+        blocks = rows.blocks if isinstance(rows, InMemoryData) else rows
+        if method.labels is not None and not blocks.has_labels:
+            raise InvalidInputError(
+                f"method {method.name!r} needs labels, which {type(self).__name__} does not use",
+                argument="method",
+                remedy='pass a method without labels, for example "lightweight"',
+            )
+        if n_clusters is not None and not takes_parts(method, n_clusters):
+            n_clusters = None
+        with warnings.catch_warnings():
+            # To users of an estimator it is no surprise that all of few rows are taken.
+            warnings.filterwarnings("ignore", "nothing was reduced", CoresetWarning)
+            # Classifiers say it themselves, by the names of the classes.
+            warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
+            coreset, beside = self._built(
+                blocks,
+                size=size,
+                method=method,
+                n_clusters=n_clusters,
+                random_state=seed,
+                draw=Draw(normalize=True),
+            )
+        if data is None:
+            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
+            return coreset, beside
+        record = dict(coreset.provenance)
+        if self._column_names is not None:  # lost where scikit-learn made an array
+            record["columns"] = self._column_names
+        if data.numbers is not None:
+            record["n_dropped"] = data.n_given - len(data.numbers)
+        numbers = data.numbers_of(coreset.indices)
+        return replace(coreset, indices=numbers, provenance=record), beside
+
+    def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, Any]:
+        """Build the coreset, and what else a model takes from the same pass."""
+        return build(blocks, **options), None
+
+    def _taken(self, coreset: Coreset) -> Coreset:
+        """Return a coreset that was passed as X in the form in which the model takes it."""
+        return coreset
+
+    def _labels_as_given(self, coreset: Coreset, rows: Rows) -> Any:
+        """Labels of the coreset as the user has them: a coreset stores objects as text."""
+        if not isinstance(rows, InMemoryData) or rows.y is None or rows.coreset is not None:
+            return coreset.labels
+        places = coreset.indices
+        if rows.numbers is not None:
+            places = np.searchsorted(rows.numbers, places)
+        labels: AnyArray = rows.y[places]
+        if is_classifier(self) and not coreset_is_all(coreset):
+            warn_lost_classes(np.unique(rows.y), labels)
+        return labels
+
+    def _open_fitted(self, X: Any, sample_weight: Any) -> Rows:
+        """Open rows without labels, for a fitted model."""
+        data = self._validate_in_memory(X, None, sample_weight, reset=False)
+        return self._open(X, None, sample_weight) if data is None else data

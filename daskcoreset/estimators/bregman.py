@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import default_size
 from daskcoreset.core.block import Block
-from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import InvalidRow, no_weight_error, refuse
 from daskcoreset.core.linalg import one_thread, tiles
 from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
@@ -23,13 +22,11 @@ from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.estimators.base import check_size, resolve_for
+from daskcoreset.estimators.base import Problem, check_size, resolve_for
 from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.lazy import apply_method
-from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
@@ -217,7 +214,8 @@ class CoresetBregman(ClusteringModel):
             method = resolve_for(self.method, self.n_clusters)
         return method, size, self.n_clusters
 
-    def _solve(self, coreset: Coreset, seed: int) -> None:
+    def _solve(self, problem: Problem) -> None:
+        coreset = problem.coreset
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         distinct = self._distinct_centers(points, coreset)
         init, n_clusters = (None if isinstance(self.init, str) else self.init), self.n_clusters
@@ -234,7 +232,7 @@ class CoresetBregman(ClusteringModel):
             n_init=self._n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
-            random_state=seed,
+            random_state=problem.seed,
         )
         if distinct is not None:
             solution = _repeated(solution, self.n_clusters)
@@ -258,15 +256,11 @@ class CoresetBregman(ClusteringModel):
         costs = partial(apply_method, self._solution, "costs")
         return costs, partial(domain_problem, self.divergence_)
 
-    def _cost(self, blocks: RowBlocks) -> float:
-        return weighted_sum(blocks, *self._row_costs())[1]
-
     def _apply_in_domain(
-        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None, **answer: Any
+        self, X: Any, function: Callable[[Points], AnyArray], **answer: Any
     ) -> Any:
         checked = partial(_in_domain, divergence=self.divergence_, function=function)
-        in_memory = partial(checked, named=True)
-        return self._apply(X, checked, dtype, in_memory=in_memory, **answer)
+        return self._apply(X, checked, in_memory=partial(checked, named=True), **answer)
 
     def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row, or of its likeliest component.
@@ -288,7 +282,7 @@ class CoresetBregman(ClusteringModel):
         check_is_fitted(self)
         labels = partial(_labels, self._solution)
         called = ("cluster", "output")
-        return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
+        return self._apply_in_domain(X, labels, predicts=True, called=called)
 
     @available_if(_if_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     def predict_proba(self, X: Any) -> Any:

@@ -1,33 +1,26 @@
-"""Checks of data in memory, of parameters, and of a coreset in the place of X."""
+"""Checks of parameters, and of data in memory, by scikit-learn and as rows out of core."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from types import NoneType
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import (
-    find_bad_weight,
-    find_inexact,
-    find_unusable_row,
-    finite_rows,
-    no_weight_error,
-    refuse,
-)
+from daskcoreset.core.invalid import find_inexact, no_weight_error, refuse
 from daskcoreset.core.labels import find_masked_label, find_unusable_label
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import shown, without_mask
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric
+from daskcoreset.core.validation import without_mask
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.execution.engine import read_block
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import is_xarray
 from daskcoreset.inputs.dataframes import FrameRows, check_exact, numpy_frame
 from daskcoreset.inputs.open import is_path
@@ -103,6 +96,8 @@ class InMemoryData:
         Number of rows as given, if rows were dropped.
     coreset : Coreset or None
         Coreset that was passed as X. Its rows are the data.
+    metric : {"euclidean", "cosine"}
+        By "cosine" the rows were divided by their lengths.
     """
 
     X: Any
@@ -111,6 +106,7 @@ class InMemoryData:
     numbers: IndexArray | None = None
     n_given: int = 0
     coreset: Coreset | None = None
+    metric: Metric = "euclidean"
 
     def numbers_of(self, positions: IndexArray) -> IndexArray:
         """Return the numbers, in the data as given, of the rows at positions."""
@@ -121,16 +117,10 @@ class InMemoryData:
         """Weights of the rows, or ones if no weights were passed."""
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
 
-    def take(self, positions: IndexArray) -> InMemoryData:
-        """Return the rows at increasing positions. The others count as dropped."""
-        n_rows = self.X.shape[0]
-        if len(positions) == n_rows:
-            return self
-        labels, weights = (
-            None if part is None else part[positions] for part in (self.y, self.sample_weight)
-        )
-        numbers = self.numbers_of(positions)
-        return InMemoryData(self.X[positions], labels, weights, numbers, self.n_given or n_rows)
+    @property
+    def blocks(self) -> RowBlocks:
+        """The rows as blocks, from which a coreset is built."""
+        return row_blocks(self.X, self.y, self.sample_weight).by(self.metric)
 
     def as_given(self, labels: AnyArray) -> AnyArray:
         """Return labels of all rows that were given, -1 for those that were dropped."""
@@ -154,7 +144,6 @@ def count_features(rows: Rows) -> int:
 _REMEDIES = {
     "X": "pass numbers, one row per sample and one column per feature",
     "y": "pass one label for every row of X",
-    "sample_weight": "pass one number for every row of X, some of them positive",
     "classes": "pass all labels there will be",
 }
 
@@ -178,22 +167,13 @@ class CheckedParameters:
     """Mixin of the estimators: wrong parameters are errors of ours."""
 
     def _validate_params(self) -> None:
-        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
-            constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
-            # Scikit-learn compares all numbers of Python's tower, flags and spans of time with
-            # bounds.
-            is_plain = isinstance(value, (int, float, np.number))
-            is_span = isinstance(value, np.timedelta64)
-            is_flag = isinstance(value, bool) and constraints and "boolean" not in constraints
-            if isinstance(value, numbers.Real) and (is_span or is_flag or not is_plain):
-                raise InvalidTypeError(
-                    f"{name} is {shown(value)}", argument=name, remedy="pass a plain number"
-                )
-            if Sensitivity in constraints and not isinstance(value, (str, Sensitivity, NoneType)):
+        constraints: dict[str, list[Any]] = self._parameter_constraints  # type: ignore[attr-defined]
+        for name, allowed in constraints.items():
+            value = getattr(self, name)
+            if Sensitivity in allowed and value is not None and not isinstance(value, str):
                 resolve_method(value)  # says what a method may be
-            allowed = {name: constraints} if constraints else {}
             try:
-                validate_parameter_constraints(allowed, {name: value}, type(self).__name__)
+                validate_parameter_constraints({name: allowed}, {name: value}, type(self).__name__)
             except InvalidParameterError as error:
                 raise InvalidInputError(
                     str(error).rstrip("."), argument=name, remedy="pass an allowed value"
@@ -210,6 +190,17 @@ def require_y(estimator: Any) -> InvalidInputError:
     )
 
 
+def check_n_features(estimator: Any, n_features: int) -> None:
+    """Check that X has as many columns as in the fit."""
+    if n_features != estimator.n_features_in_:
+        raise InvalidInputError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input",
+            argument="X",
+            remedy="pass the columns it was fitted on",
+        )
+
+
 def validate_rows(
     estimator: Any,
     X: Any,
@@ -220,7 +211,7 @@ def validate_rows(
     fits: bool | None = None,
     finite: bool = True,
     y_numeric: bool = False,
-    named: bool = True,
+    coreset: Coreset | None = None,
 ) -> InMemoryData:
     """Check data in memory as scikit-learn does, by the tags of the estimator.
 
@@ -238,171 +229,97 @@ def validate_rows(
         the code that reads the rows later checks them.
     y_numeric : bool, default=False
         Whether y holds numbers.
-    named : bool, default=True
-        Whether names of columns are compared with those of the fit.
+    coreset : Coreset, optional
+        The coreset that X, y and sample_weight belong to. Its names of columns were compared.
     """
     tags = estimator.__sklearn_tags__()
     fits = reset if fits is None else fits
     labelled = y is not None or (fits and tags.target_tags.required)
-    sparse = "csr" if tags.input_tags.sparse else False
-    drops = fits and getattr(estimator, "on_invalid", None) == "drop"
-    _check_rows(X)
-    if hasattr(X, "__dask_graph__") and hasattr(type(X), "columns"):
-        X = X.compute()  # scikit-learn finds no names of features in a frame of Dask
+    if labelled and y is None:
+        raise require_y(estimator)
     X = numpy_frame(without_mask(X))
-    _check_exact(X)
-    if labelled:
-        _check_labels(estimator, y)
-    if type(X) is np.ndarray and X.dtype == np.float16:  # needs no float64, as out of core
-        X = X.astype(np.float32)
-    X = _checked_points(estimator if reset or named else None, X, reset=reset, accept_sparse=sparse)
-    if X.shape[1] != estimator.n_features_in_:
-        raise InvalidInputError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input",
-            argument="X",
-            remedy="pass the columns it was fitted on",
-        )
-    if labelled:
-        y = _checked_labels(X, y, numeric=y_numeric)
-    sample_weight = _checked_weights(sample_weight, X)
-    data = InMemoryData(X, y, sample_weight)
-    if not finite:
-        return data
-    if drops:
-        data = _without_invalid(data)
-    names = getattr(estimator, "feature_names_in_", None)
-    told: dict[str, Any] = {"remedy": _remedy_for(estimator, fits=fits), "columns": names}
-    refuse(find_unusable_row(data.X, data.weights, **told))
-    return data
-
-
-def _checked_points(estimator: Any, X: Any, *, reset: bool, accept_sparse: Any) -> Any:
-    """Return X after scikit-learn's checks. Rows that are not finite are checked later.
-
-    Without an estimator, features are not set or compared.
-    """
-    checks = {"dtype": FLOATS, "ensure_all_finite": False, "accept_sparse": accept_sparse}
+    _check_numbers(X)
+    checks = {
+        "dtype": FLOATS,
+        "ensure_all_finite": False,
+        "accept_sparse": "csr" if tags.input_tags.sparse else False,
+    }
     with refuse_as("X"):
         try:
-            if estimator is None:
-                return check_array(X, **checks)
-            return validate_data(estimator, X, reset=reset, **checks)
+            if coreset is None or reset:
+                X = validate_data(estimator, X, reset=reset, **checks)
+            else:
+                X = check_array(X, **checks)
         except (TypeError, ValueError):
-            _check_columns(X)
+            if _is_pandas(X):
+                FrameRows.of(X)  # names the columns without numbers
             raise
+    check_n_features(estimator, X.shape[1])
+    if labelled:
+        y = _checked_labels(y, numeric=y_numeric)
+    return _read(estimator, InMemoryData(X, y, sample_weight, coreset=coreset), fits, finite)
 
 
-def _checked_labels(X: Any, y: Any, *, numeric: bool) -> AnyArray:
-    """Return y after scikit-learn's checks against X."""
-    with refuse_as("y"):
-        labels: AnyArray = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        if numeric and labels.dtype.kind == "O":
-            labels = labels.astype(np.float64)
-        check_consistent_length(X, labels)
-    return labels
+def _read(estimator: Any, given: InMemoryData, fits: bool, finite: bool) -> InMemoryData:
+    """Read data in memory like data out of core, with the same errors for the same rows."""
+    names = getattr(estimator, "feature_names_in_", None)
+    drops = fits and getattr(estimator, "on_invalid", None) == "drop"
+    metric: Metric = getattr(estimator, "metric", "euclidean")
+    if given.coreset is not None:  # whose rows are as they shall be
+        metric = "euclidean"
+    n_rows, X = given.X.shape[0], given.X if finite else np.zeros((given.X.shape[0], 1))
+    blocks = row_blocks(
+        X, given.y, given.sample_weight, chunks=n_rows, on_invalid="drop" if drops else "raise"
+    )
+    columns = None if names is None else tuple(names)
+    found = read_block(blocks[0], {}, replace(blocks.schema, columns=columns, metric=metric))
+    refuse(found.problem)
+    block = found.valid_block
+    if not block.weights.any():
+        raise no_weight_error()
+    return replace(
+        given,
+        X=block.points if finite else given.X,
+        y=given.y if given.y is None or block.rows is None else given.y[block.rows],
+        sample_weight=None if given.sample_weight is None else block.weights,
+        numbers=block.rows,
+        n_given=n_rows,
+        metric=metric,
+    )
 
 
-def _check_rows(X: Any) -> None:
-    """Refuse data that scikit-learn would convert to unintended numbers."""
-    if X is None or isinstance(X, (numbers.Number, np.generic)):
-        raise InvalidTypeError(
-            f"X is {shown(X)}: Expected 2D array",
-            argument="X",
-            remedy="pass an array, a data frame, or the path of a file or store",
-        )
-    if getattr(getattr(X, "dtype", None), "kind", None) in {"m", "M"}:
-        raise InvalidTypeError(
-            f"X must hold real numbers, found dtype {X.dtype}",
-            argument="X",
-            remedy="convert it, for example with X.astype('float64')",
-        )
-    shape = getattr(X, "shape", None)
-    if isinstance(shape, tuple) and len(shape) != 2:
-        raise InvalidInputError(
-            f"X is of shape {shape}: Expected 2D array, one row per sample. Reshape your data: "
-            "pass X.reshape(1, -1) for one row, or X.reshape(len(X), -1) for several."
-        )
-
-
-def _check_exact(X: Any) -> None:
-    """Raise an error for the first integer that float64 does not hold."""
+def _check_numbers(X: Any) -> None:
+    """Refuse what scikit-learn would convert to other numbers: dates, and integers of many bits."""
     if isinstance(X, (list, tuple)):
         with suppress(ValueError):  # of rows of different lengths, which scikit-learn refuses
             X = np.asarray(X)
-    if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.ndim == 2):
-        refuse(find_inexact("X", X))
-    elif getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
+    if _is_pandas(X):
         check_exact(X)
+    elif hasattr(X, "tocsr") or isinstance(X, np.ndarray):
+        if X.dtype.kind in "mM":
+            raise InvalidTypeError(
+                f"X must hold real numbers, found dtype {X.dtype}",
+                argument="X",
+                remedy="convert it, for example with X.astype('float64')",
+            )
+        refuse(find_inexact("X", X))
 
 
-def _check_columns(X: Any) -> None:
-    """Raise an error that names the columns of a data frame without numbers, as out of core."""
-    if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
-        FrameRows.of(X)
+def _is_pandas(X: Any) -> bool:
+    return getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc")
 
 
-def _check_labels(estimator: Any, y: Any) -> None:
-    """Check labels before scikit-learn, whose errors do not name a row."""
-    if y is None:
-        raise require_y(estimator)
+def _checked_labels(y: Any, *, numeric: bool) -> AnyArray:
+    """Return y after scikit-learn's checks, as numbers or as it is."""
     refuse(find_masked_label(y))
     with refuse_as("y"):
-        labels = np.asarray(y)
-    if labels.dtype.kind == "c":
-        raise InvalidInputError(
-            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not supported)",
-            argument="y",
-            remedy="convert it, for example with y.real",
-        )
-    if labels.dtype.kind in "mM":
-        raise InvalidTypeError(
-            f"y must hold numbers or text, found dtype {labels.dtype}",
-            argument="y",
-            remedy="convert it, for example with y.astype(str)",
-        )
-    if labels.ndim == 1:
-        # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
-        # nothing.
-        refuse(find_unusable_label(labels))
-
-
-def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    with refuse_as("sample_weight"):
-        refuse(find_inexact("sample_weight", sample_weight))
-        sample_weight = without_mask(sample_weight)
-        given = np.asarray(sample_weight, dtype=np.float64)
-        if given.shape == (X.shape[0],):
-            refuse(find_bad_weight(given))
-        checked: FloatArray = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-    if not checked.any():  # which older versions of scikit-learn let pass
-        raise no_weight_error()
-    return checked
-
-
-def _remedy_for(estimator: Any, *, fits: bool) -> str:
-    """Return the remedy for rows that are not finite, in a fit or for a result."""
-    if not fits:
-        return "clean the data, because every row of X gets a result"
-    if "on_invalid" not in estimator.get_params(deep=False):
-        return "clean the data"
-    name = type(estimator).__name__
-    return f'clean the data, or pass on_invalid="drop" to {name}, which leaves such rows out'
-
-
-def _without_invalid(data: InMemoryData) -> InMemoryData:
-    """Leave out rows with NaN or infinity."""
-    numbers = finite_rows(data.X)
-    if not len(numbers):
-        raise InvalidInputError(
-            "every row of X has NaN or infinity", argument="X", remedy="clean the data"
-        )
-    return data.take(numbers)
+        labels: AnyArray = column_or_1d(y, warn=True)
+    refuse(find_unusable_label(labels))
+    if numeric:
+        refuse(find_inexact("y", labels))
+        with refuse_as("y"):
+            labels = labels.astype(np.float64)
+    return labels
 
 
 class SparseInput:

@@ -102,8 +102,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         """
         check_is_fitted(self, "_decision")
         decide = partial(apply_method, self._decision, "decide")
-        called, columns = ("decision", "class"), self._decision.columns
-        return self._apply(X, decide, np.float64, columns, called=called, classes=self.classes_)
+        return self._apply(X, decide, called=("decision", "class"), classes=self.classes_)
 
     def predict(self, X: Any) -> Any:
         """Return the predicted class of every row.
@@ -119,7 +118,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         """
         check_is_fitted(self, "_decision")
         predict = partial(apply_method, self._decision, "predict")
-        return self._apply(X, predict, self.classes_.dtype, predicts=True)
+        return self._apply(X, predict, predicts=True)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted, in one pass.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -16,8 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import find_zero_row, refuse
-from daskcoreset.core.linalg import dense_rows, unit_rows
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.messages import caller_level, warn_user
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
@@ -28,7 +26,8 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    UnlabelledModel,
+    Problem,
+    SolvedModel,
     check_size,
     coreset_is_all,
     resolve_for,
@@ -41,8 +40,7 @@ from daskcoreset.estimators.checks import (
     is_frame,
 )
 from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
-from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.kmeans import check_work
 from daskcoreset.solvers.kmeans import (
@@ -85,7 +83,7 @@ class ClusteringModel(
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
     RowAttributes,
-    UnlabelledModel,
+    SolvedModel,
 ):
     """Base of the clusterings: centers, and the cost of all rows.
 
@@ -105,14 +103,6 @@ class ClusteringModel(
 
     def _cost_in_memory(self, data: InMemoryData) -> float:
         return self._labels_and_cost(data)[1]
-
-    @abstractmethod
-    def _cost(self, blocks: RowBlocks) -> float:
-        """Cost of rows out of core."""
-
-    @abstractmethod
-    def _row_costs(self) -> tuple[Any, Any]:
-        """Return a function for the cost of rows, and one that finds invalid blocks, or None."""
 
     @property
     def _n_starts(self) -> int:
@@ -143,8 +133,7 @@ class ClusteringModel(
         return repeated
 
     def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        self._labels = self._inertia = None
-        self._source = None if isinstance(rows, InMemoryData) else given
+        super()._evaluate(rows, given)
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
@@ -177,10 +166,10 @@ class ClusteringModel(
         """
         del y
         check_is_fitted(self)
-        rows = self._open_rows(X, sample_weight, fitted=True)
+        rows = self._open_fitted(X, sample_weight)
         if isinstance(rows, InMemoryData):
             return -self._cost_in_memory(rows)
-        return -self._cost(rows)
+        return -weighted_sum(rows, *self._row_costs())[1]
 
     def centers_to_xarray(self) -> Any:
         """Return the centers as a Dataset, with the names, units and coordinates of the features.
@@ -201,16 +190,6 @@ class ClusteringModel(
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
-
-
-def unit_data(data: InMemoryData, *, drops: bool) -> InMemoryData:
-    """Divide rows in memory by their lengths. Zero rows are dropped, or raise an error."""
-    rows, lengths = unit_rows(data.X)
-    data = replace(data, X=rows)
-    if drops:
-        return data.take(np.flatnonzero(lengths > 0.0))
-    refuse(find_zero_row(lengths, data.weights))
-    return data
 
 
 def squared_distances(points: Points, centers: FloatArray) -> FloatArray:
@@ -313,26 +292,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _validate_in_memory(
-        self, X: Any, y: Any, sample_weight: Any, **checks: Any
-    ) -> InMemoryData | None:
-        data = super()._validate_in_memory(X, y, sample_weight, **checks)
-        # The rows of a coreset are as they shall be.
-        if data is None or self.metric == "euclidean" or data.coreset is not None:
-            return data
-        drops = checks.get("reset", True) and self.on_invalid == "drop"
-        return unit_data(data, drops=drops)
-
-    def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
-        rows = super()._open_rows(X, sample_weight, fitted=fitted)
-        return rows.by(self.metric) if isinstance(rows, RowBlocks) else rows
-
-    def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
-        return super()._open(X, y, sample_weight).by(self.metric)
-
-    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
-        return super()._built(blocks.by(self.metric), **options)
-
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_clusters
         size = max(_MIN_ROWS, _ROWS_PER_CLUSTER * k) if self.size == "auto" else self.size
@@ -344,7 +303,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
         return method, size, k
 
-    def _solve(self, coreset: Coreset, seed: int) -> None:
+    def _solve(self, problem: Problem) -> None:
+        coreset = problem.coreset
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         self._warn_wide(points, weights)
         distinct = self._distinct_centers(points, coreset)
@@ -360,7 +320,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
                 n_init=1 if given and self.n_init == "auto" else self._n_starts,
                 max_iter=self.max_iter,
                 tol=_TOL,
-                seed=seed,
+                seed=problem.seed,
             )
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1
@@ -397,9 +357,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     def _row_costs(self) -> tuple[Any, Any]:
         return partial(squared_distances, centers=self.cluster_centers_), None
 
-    def _cost(self, blocks: RowBlocks) -> float:
-        return float(kmeans_cost(blocks, self.cluster_centers_))
-
     def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row.
 
@@ -416,14 +373,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
-        return self._apply(
-            X,
-            labels,
-            np.int32,
-            in_memory=partial(labels, threads=True),
-            predicts=True,
-            called=("cluster", "output"),
-        )
+        here = partial(labels, threads=True)
+        return self._apply(X, labels, in_memory=here, predicts=True, called=("cluster", "output"))
 
     def transform(self, X: Any) -> Any:
         """Return the distances of every row to all centers.

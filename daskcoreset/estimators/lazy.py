@@ -26,6 +26,8 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.checks import (
     CheckedParameters,
     InMemoryData,
+    Rows,
+    check_n_features,
     frame_names,
     is_frame,
     is_in_memory,
@@ -176,7 +178,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         self, coreset: Coreset, y: Any, sample_weight: Any, *, rows_only: bool, **checks: Any
     ) -> InMemoryData:
         """Check a coreset that was passed as X, and take its names, labels and weights."""
-        reset = checks.get("reset", True)
         if y is not None or sample_weight is not None:
             raise InvalidInputError(
                 "X is a coreset, which already has labels and weights",
@@ -195,17 +196,14 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
                         argument="X",
                         remedy="build it with y",
                     )
+        record, reset = coreset.provenance, checks.get("reset", True)
+        if not reset:
+            self._check_names(record.get("columns"))
+        data = validate_rows(self, coreset.points, labels, weights, coreset=coreset, **checks)
         if reset:
-            self._cube = None
-        else:
-            self._check_names(coreset.provenance.get("columns"))
-        # Their names are those of the coreset, which were compared.
-        data = validate_rows(self, coreset.points, labels, weights, named=False, **checks)
-        if reset:
-            record, d = coreset.provenance, coreset.n_features
-            cube = Cube.from_json(record.get("cube"), d)
-            self._set_features(None, d, record.get("columns"), cube)
-        return replace(data, coreset=coreset)
+            cube = Cube.from_json(record.get("cube"), coreset.n_features)
+            self._set_features(None, coreset.n_features, record.get("columns"), cube)
+        return data
 
     def _as_fitted(self, X: Any) -> Any:
         """Return a cube with the dimensions that were features in the fit, else X."""
@@ -230,8 +228,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         self,
         X: Any,
         function: Callable[[Points], Any],
-        dtype: Any = None,
-        columns: int | None = None,
         *,
         in_memory: Callable[[Points], Any] | None = None,
         predicts: bool = False,
@@ -245,11 +241,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         X : array-like of shape (n, d), or path
         function : callable
             ``function(points)``, picklable, gives a value for every row, or the `InvalidRow` of
-            one of them.
-        dtype : dtype, optional
-            Type of the values. Without it, one row is evaluated to find it and `columns`.
-        columns : int or None, default=None
-            Number of columns of the result, or None for a vector.
+            one of them. One row is evaluated to find the type of the values.
         in_memory : callable, optional
             Called in place of `function` for data in memory.
         predicts : bool, default=False
@@ -267,16 +259,12 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             series = predicts and is_frame(given)
             return series_in_memory(given, values, called[0]) if series else values
         blocks = self._open(X)
-        if dtype is None:
-            example = function(self._example().astype(blocks.schema.dtype))
-            dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
-            nothing = example[:0]
-        else:
-            nothing = np.empty((0,) if columns is None else (0, columns), dtype)
-        work = partial(_apply_to_block, function, nothing)
+        example = function(self._example().astype(blocks.schema.dtype))
+        work = partial(_apply_to_block, function, example[:0])
         if predicts and is_frame(X):
-            return lazy_series(as_frame(X), blocks, work, dtype, called[0])
-        result = map_rows(blocks, work, dtype=dtype, columns=columns)
+            return lazy_series(as_frame(X), blocks, work, example.dtype, called[0])
+        columns = example.shape[1] if example.ndim == 2 else None
+        result = map_rows(blocks, work, dtype=example.dtype, columns=columns)
         if blocks.cube is not None:
             called = called if classes is None else (called[0], "class")
             made = blocks.cube.labelled(result, *called, classes)
@@ -328,26 +316,16 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        return self._checked(row_blocks(self._as_fitted(X), y, sample_weight))
+        blocks = row_blocks(self._as_fitted(X), y, sample_weight)
+        self._check_names(blocks.columns, selects=blocks.cube is None)
+        check_n_features(self, blocks.schema.n_features)
+        return blocks.by(getattr(self, "metric", "euclidean"))
 
     @property
     def _column_names(self) -> list[str] | None:
         """Names of the columns of the fit, or None without names."""
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
-
-    def _checked(self, blocks: RowBlocks) -> RowBlocks:
-        self._check_names(blocks.columns, selects=blocks.cube is None)
-        n_features, expected = blocks.schema.n_features, self.n_features_in_
-        name = type(self).__name__
-        if n_features != expected:
-            raise InvalidInputError(
-                f"X has {n_features} features, but {name} is expecting {expected} features as "
-                "input",
-                argument="X",
-                remedy="pass the columns it was fitted on",
-            )
-        return blocks
 
     def _check_names(self, columns: Sequence[str] | None, *, selects: bool = False) -> None:
         """Check names of columns, if there are any, against those of the fit."""
@@ -384,6 +362,11 @@ class RowAttributes(LazyModel):
     _labels: Any
     _inertia: Any
     coreset_: Coreset
+
+    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
+        """Forget the attributes of an earlier fit, and remember where the rows out of core are."""
+        self._labels = self._inertia = None
+        self._source = None if isinstance(rows, InMemoryData) else given
 
     def _row_costs(self) -> tuple[Any, Any]:
         """Return the cost of rows as a function of points, and a check of blocks or None."""

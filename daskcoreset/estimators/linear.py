@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,31 +23,29 @@ from daskcoreset.core.labels import check_classes, find_unusable_label, plain_la
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import caller_level
 from daskcoreset.core.points import deduplicate
-from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
-    CoresetModel,
-    coreset_is_all,
+    Problem,
+    SolvedModel,
     is_for_any_k,
     require_weighted_fit,
     resolve_for,
-    warn_lost_classes,
 )
 from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
-from daskcoreset.estimators.class_weights import (
-    check_drawn,
+from daskcoreset.estimators.class_weight import (
+    check_labels,
     contained_factors,
     remember_factors,
-    unweighed,
     weigh_blocks,
-    weigh_rows,
+    weigh_coreset,
     weights_for,
 )
 from daskcoreset.estimators.meta import of_inner
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.solvers.linear import solve_svm
@@ -63,7 +60,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
+class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ignore[misc] # no annotations
     """Base of the linear classifiers. Subclasses choose the method and the solver.
 
     Attributes
@@ -84,7 +81,6 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
     fit_intercept: bool
     class_weight: Any
     method: str | Sensitivity[Any]
-    random_state: RandomState
     classes_: AnyArray
     _stream: CoresetStream | None
     _announced: AnyArray | None
@@ -93,20 +89,15 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
     def _own_method(self) -> Sensitivity[Any]:
         """Return the construction that is made for the loss."""
 
-    def _method(self) -> Sensitivity[Any]:
-        """Return the construction."""
-        return resolve_for(self.method, None, self._own_method())
-
-    def _judged_by(self) -> Objective[Any] | None:
-        return self._own_method().objective if is_for_any_k(self.coreset_) else None
-
     @abstractmethod
     def _default_solver(self) -> Any:
         """Return the default solver."""
 
+    def _judged_by(self) -> Objective[Any] | None:
+        return self._own_method().objective if is_for_any_k(self.coreset_) else None
+
     def _check(self) -> None:
-        """Check the parameters before data are read."""
-        self._validate_params()
+        super()._check()
         if self.estimator is not None:
             require_weighted_fit(self.estimator, "pass one that does")
             if not is_classifier(self.estimator):
@@ -116,61 +107,38 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
                     remedy="pass a linear classifier, such as LogisticRegression()",
                 )
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Build the coreset, and solve on it.
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, None]:
+        del rows
+        return self._method(), self.size, None
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`, or a coreset with labels. A portfolio is replaced by
-            its only member, or by the only one of the estimator's method. A tree, or a window of
-            one, is replaced by its coreset. If the weights of a coreset contain class weights,
-            `class_weight` takes their place.
-        y : array-like of shape (n,), or str, optional
-            Labels, or their name in X. Leave it out if X is a coreset.
-        sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows. Leave them out if X is a coreset.
+    def _method(self) -> Sensitivity[Any]:
+        return resolve_for(self.method, None, self._own_method())
 
-        Returns
-        -------
-        LinearCoresetModel
-            The estimator itself.
+    def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, None]:
+        blocks = weigh_blocks(self.class_weight, blocks)
+        coreset, _ = super()._built(blocks, **options)
+        self._check_classes(coreset, "the rows drawn", ", or raise size to draw a rare class")
+        return remember_factors(coreset, blocks.schema.class_weight), None
 
-        Raises
-        ------
-        InvalidTypeError
-            If the ``fit`` of `estimator` takes no ``sample_weight``.
-        InvalidInputError, ValueError, TypeError
-            If another argument cannot be used, or y is of one class.
-        """
-        self._check()
-        data = self._validate_in_memory(X, y, sample_weight)
-        classes = None
-        if data is not None:
-            with refuse_as("y"):
-                check_classification_targets(data.y)
-            # Counted from zero: a coreset turns labels that are objects into text.
-            classes, codes = np.unique(data.y, return_inverse=True)
-            contained = contained_factors(data.coreset)
-            weights = weigh_rows(self.class_weight, data.y, data.sample_weight, contained)
-            used = np.unique(codes if weights is None else codes[weights > 0.0])
-            if len(used) == 1:
-                check_classes(classes[used], len(codes))  # with the label of y, not its place
-            rows: Rows = replace(data, y=codes, sample_weight=weights)
-            before = unweighed(data.weights, data.y, contained)
-            labels: RowBlocks | tuple[Any, Any] = (data.y, before)
-        else:
-            self._require_labels(y)
-            rows = labels = weigh_blocks(
-                self.class_weight, X, y, sample_weight, on_invalid=self.on_invalid
-            )
-        seed = resolve_seed(self.random_state)
-        coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
-        if data is None:
-            check_drawn(self.class_weight, coreset)
-        coreset = remember_factors(coreset, self.class_weight, labels)
-        self._stream, self._announced = None, None
-        return self._solve(coreset, classes)
+    def _taken(self, coreset: Coreset) -> Coreset:
+        self._check_classes(coreset, "the coreset")
+        return weigh_coreset(self.class_weight, coreset)
+
+    def _check_classes(self, coreset: Coreset, home: str, also: str = "") -> None:
+        if self.class_weight is not None:
+            check_labels(self.class_weight, np.unique(np.asarray(coreset.labels)), home, also)
+
+    def _solve(self, problem: Problem) -> None:
+        labels: Any
+        coreset, labels = problem.coreset, problem.labels
+        points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
+        check_classes(np.unique(labels)[:2], len(labels))
+        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        weights = weights_for(solver, coreset, labels, weights)
+        with one_thread():
+            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.classes_ = self.estimator_.classes_
+        self._stream = self._announced = None
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -212,19 +180,9 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
         announced = _announced_classes(classes, getattr(self, "_announced", None))
-        data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
-        if data is not None:
-            with refuse_as("y"):
-                check_classification_targets(data.y)
-            weights = self._weighed(data.coreset, data.y, data.sample_weight)
-            batch: tuple[Any, ...] = data.X, data.y, weights
-        else:
-            self._require_labels(y)
-            if not fresh:
-                self._open(X)
-            batch = X, y, sample_weight
-            if self.class_weight is not None:
-                batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
+        if announced is not None and self.class_weight is not None:
+            check_labels(self.class_weight, announced, "classes")
+        batch, in_memory = self._batch(X, y, sample_weight, fresh=fresh)
         if stream is None:
             stream = CoresetStream(
                 self._method(),
@@ -233,26 +191,46 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
                 on_invalid=self.on_invalid or "raise",
             )
             if not fresh:
-                old = self.coreset_
-                stream.partial_fit(
-                    old.points, old.labels, self._weighed(old, old.labels, old.weights)
-                )
+                stream.partial_fit(*self._weighed(self.coreset_))
         # A copy shares what is never changed, so that a refusal leaves all as it was.
         stream = copy(stream).partial_fit(*batch)
-        coreset = remember_factors(_of_stream(stream, announced), self.class_weight, None)
-        self._stream, self._announced = stream, announced
-        if data is None:
-            self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
+        coreset = _of_stream(stream, announced)
+        if announced is None:
+            also = ", or pass all labels as classes in the first call"
+            self._check_classes(coreset, "the rows so far", also)
+        if self.class_weight is not None:
+            coreset = remember_factors(coreset, self.class_weight.items())
         if announced is None or len(np.unique(coreset.labels)) > 1:  # type: ignore[arg-type] # there are labels
-            return self._solve(coreset, None)
-        self.coreset_ = coreset
-        self.estimator_ = DummyClassifier(strategy="most_frequent")
-        self.estimator_.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
-        self.classes_ = self.estimator_.classes_
+            self._solve(Problem(coreset, coreset.labels))
+        else:
+            self.estimator_ = DummyClassifier(strategy="most_frequent")
+            self.estimator_.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
+            self.classes_ = self.estimator_.classes_
+        self.coreset_, self._stream, self._announced = coreset, stream, announced
+        if not in_memory:
+            self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
         return self
 
-    def _weighed(self, coreset: Coreset | None, labels: Any, weights: Any) -> FloatArray | None:
-        """Weigh a part of a stream. All parts contain the same class factors."""
+    def _batch(
+        self, X: Any, y: Any, sample_weight: Any, *, fresh: bool
+    ) -> tuple[tuple[Any, ...], bool]:
+        """Return the rows of a call as a stream takes them, and whether they are in memory."""
+        data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
+        if data is None:
+            self._require_labels(y)
+            if not fresh:
+                self._open(X)
+            blocks = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+        elif data.coreset is not None:
+            return self._weighed(data.coreset), True
+        else:
+            with refuse_as("y"):
+                check_classification_targets(data.y)
+            blocks = row_blocks(data.X, data.y, data.sample_weight, chunks=data.X.shape[0])
+        return (weigh_blocks(self.class_weight, blocks),), data is not None
+
+    def _weighed(self, coreset: Coreset) -> tuple[Any, Any, FloatArray]:
+        """Return a coreset as a part of a stream, all of which contain the same class factors."""
         contained = contained_factors(coreset)
         if contained and self.class_weight is None:
             raise InvalidInputError(
@@ -260,38 +238,12 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
                 argument="class_weight",
                 remedy=f"pass this class_weight to {type(self).__name__}",
             )
-        return weigh_rows(self.class_weight, labels, weights, contained)
-
-    def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
-        """Solve on a coreset. With `classes`, its labels are positions in them."""
-        points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
-        assert labels is not None  # noqa: S101 - constructions ask for them
-        if classes is not None:
-            labels = classes[labels]
-            coreset = replace(coreset, labels=plain_labels(classes)[coreset.labels])
-        check_classes(np.unique(labels)[:2], len(labels))
-        if classes is not None and not coreset_is_all(coreset):
-            warn_lost_classes(classes, labels)
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        weights = weights_for(solver, coreset, labels, weights)
-        with one_thread():
-            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
-        self.coreset_ = coreset
-        self.classes_ = self.estimator_.classes_
-        return self
+        coreset = weigh_coreset(self.class_weight, coreset)
+        return coreset.points, coreset.labels, coreset.weights
 
     coef_ = of_inner("coef_", "Coefficients w, of shape (1, d), or (n_classes, d).")
     intercept_ = of_inner("intercept_", "Intercepts b, of shape (1,), or (n_classes,).")
     n_iter_ = of_inner("n_iter_", "Iterations of the solver.")
-
-    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        """Compare costs on `coreset_` with those on all rows, in one pass over the data."""
-        if self.class_weight is not None:  # the weights of the coreset contain it
-            X = self._as_fitted(X)
-            on_invalid = options.pop("on_invalid", self.on_invalid)
-            X = weigh_blocks(self.class_weight, X, y, sample_weight, on_invalid=on_invalid)
-            y = sample_weight = None
-        return super().audit(X, y, sample_weight, **options)
 
     def predict(self, X: Any) -> Any:
         """Class of every row.
@@ -594,9 +546,11 @@ class CoresetSVC(LinearCoresetModel):
         penalises the intercept, unless its ``intercept_scaling`` is large.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
-        Factors of the weights of rows, as in scikit-learn. "balanced" reads labels out of core
-        once more. Rows are drawn for the weighted loss, and the weights of `coreset_` contain the
-        factors. Leave the ``class_weight`` of `estimator` at None.
+        Factors of the weights of rows, as in ``SVC``: each row has the factor of its own class in
+        every problem. ``LinearSVC`` does not weigh the rest, so that it differs for three or more
+        classes. "balanced" reads labels out of core once more. Rows are drawn for the weighted
+        loss, and the weights of `coreset_` contain the factors. Leave the ``class_weight`` of
+        `estimator` at None.
     method : str or Sensitivity, default="svm"
         Method of the coreset, as in `daskcoreset.build`. The default is made for this loss and
         this `C`. It makes two passes over the data.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
@@ -14,7 +14,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,  # what get_feature_names_out of scikit-learn itself rests on
     check_is_fitted,
@@ -24,25 +23,23 @@ from daskcoreset.core.invalid import refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import deduplicate
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_int
 from daskcoreset.errors import InvalidTypeError
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
-    CoresetModel,
+    Problem,
+    SolvedModel,
     is_for_any_k,
     require_weighted_fit,
     resolve_for,
-    solver_seed,
-    warn_lost_classes,
 )
-from daskcoreset.estimators.checks import InMemoryData, is_frame, refuse_as
-from daskcoreset.estimators.class_weights import weights_for
+from daskcoreset.estimators.checks import InMemoryData, Rows, is_frame
+from daskcoreset.estimators.class_weight import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared, weighted_sum
-from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
@@ -124,7 +121,7 @@ _ON_ROWS = {
 }  # fmt: skip
 
 
-class CoresetEstimator(RowAttributes, CoresetModel):
+class CoresetEstimator(RowAttributes, SolvedModel):
     """Fit any estimator that takes weights on a coreset, and apply it to all rows.
 
     Methods of `estimator`, such as ``predict``, ``predict_proba`` and ``transform``, are there if
@@ -238,80 +235,17 @@ class CoresetEstimator(RowAttributes, CoresetModel):
             return None
         return LinearCost("logistic") if is_classifier(self) else LeastSquaresCost()
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Build the coreset, and fit a clone of `estimator` on it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
-        y : array-like of shape (n,), or str, optional
-            Labels for a classifier or regressor, or their name in X. Others ignore it.
-        sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows.
-
-        Returns
-        -------
-        CoresetEstimator
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidTypeError
-            If the ``fit`` of `estimator` takes no ``sample_weight``.
-        InvalidInputError, ValueError, TypeError
-            If another argument cannot be used.
-        """
-        self._validate_params()
+    def _check(self) -> None:
+        super()._check()
         require_weighted_fit(
             self.estimator,
             "pass one that does, in a pipeline its last step, in a search what is searched",
         )
-        n_clusters = self._n_clusters()
-        method, wants_y = resolve_for(self.method, n_clusters), self._wants_y()
-        y = y if wants_y else None
-        numeric = {"y_numeric": True} if y is not None and is_regressor(self) else {}
-        data = self._validate_in_memory(X, y, sample_weight, **numeric)
-        if data is not None and data.y is not None and is_classifier(self):
-            with refuse_as("y"):
-                check_classification_targets(data.y)
-        if data is None and wants_y:
-            self._require_labels(y)
-        given = data or row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
-        seed = resolve_seed(self.random_state)
-        self.coreset_ = self._coreset_of(
-            given, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
-        )
-        if self.coreset_.labels is not None:
-            refuse(find_unusable_label(self.coreset_.labels, self.coreset_.indices))
-        labels = self._labels_as_given(data)
-        all_rows = self.coreset_.points, self.coreset_.weights, labels
-        rows = deduplicate(*all_rows)
-        if n_clusters is not None and len(rows[1]) < n_clusters:
-            rows = all_rows  # clusterers want as many rows as clusters, and count equal ones
-        self.estimator_ = self._fit_inner(*rows, seed, wants_y=wants_y)
-        self._labels = self._inertia = None
-        self._source = None if data is not None else (X, sample_weight)
-        if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):
-            self._labels = data.as_given(self.estimator_.predict(data.X))
-            if _scores_distances(self.estimator_):
-                score = self.estimator_.score(data.X, sample_weight=data.sample_weight)
-                self._inertia = -float(score)
-        return self
 
-    def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
-        """Labels of the coreset as the user has them: a coreset stores objects as text."""
-        if data is None or data.y is None:
-            return self.coreset_.labels
-        places = self.coreset_.indices
-        if data.coreset is not None:
-            places = np.arange(len(self.coreset_))
-        elif data.numbers is not None:
-            places = np.searchsorted(data.numbers, places)
-        labels: AnyArray = data.y[places]
-        if is_classifier(self):
-            warn_lost_classes(np.unique(data.y), labels)
-        return labels
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int | None]:
+        del rows
+        n_clusters = self._n_clusters()
+        return resolve_for(self.method, n_clusters), self.size, n_clusters
 
     def _n_clusters(self) -> int | None:
         """Clusters that the inner estimator looks for."""
@@ -319,17 +253,35 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         n_clusters = parameters.get("n_clusters")
         return n_clusters if is_int(n_clusters) and n_clusters > 0 else None
 
-    def _fit_inner(
-        self, points: Points, weights: FloatArray, labels: Any, seed: int, *, wants_y: bool
-    ) -> Any:
-        inner = _seeded(clone(self.estimator), solver_seed(seed))
-        if wants_y:
-            weights = weights_for(inner, self.coreset_, labels, weights)
-        return inner.fit(points, *((labels,) if wants_y else ()), sample_weight=weights)
-
     def _wants_y(self) -> bool:
-        tags = get_tags(self.estimator)
-        return bool(is_classifier(self) or is_regressor(self) or tags.target_tags.required)
+        return super()._wants_y() or bool(get_tags(self.estimator).target_tags.required)
+
+    def _solve(self, problem: Problem) -> None:
+        coreset = problem.coreset
+        if coreset.labels is not None:
+            refuse(find_unusable_label(coreset.labels, coreset.indices))
+        labels: Any
+        all_rows = coreset.points, coreset.weights, problem.labels
+        points, weights, labels = deduplicate(*all_rows)
+        n_clusters = self._n_clusters()
+        if n_clusters is not None and len(weights) < n_clusters:
+            # Clusterers want as many rows as clusters, and count equal ones.
+            points, weights, labels = all_rows
+        inner = _seeded(clone(self.estimator), problem.seed)
+        if self._wants_y():
+            weights = weights_for(inner, coreset, labels, weights)
+            self.estimator_ = inner.fit(points, labels, sample_weight=weights)
+        else:
+            self.estimator_ = inner.fit(points, sample_weight=weights)
+
+    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
+        super()._evaluate(rows, given)
+        clusters = is_clusterer(self) and hasattr(self.estimator_, "predict")
+        if isinstance(rows, InMemoryData) and clusters:
+            self._labels = rows.as_given(self.estimator_.predict(rows.X))
+            if _scores_distances(self.estimator_):
+                score = self.estimator_.score(rows.X, sample_weight=rows.sample_weight)
+                self._inertia = -float(score)
 
     @property
     def classes_(self) -> AnyArray:

@@ -21,7 +21,8 @@ from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    UnlabelledModel,
+    Problem,
+    SolvedModel,
     check_size,
     coreset_is_all,
     resolve_for,
@@ -64,7 +65,7 @@ def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_feat
     return max(10_000, 10 * count_parameters(covariance_type, n_components, n_features))
 
 
-class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[misc] # scikit-learn has no annotations
+class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] # scikit-learn has no annotations
     """Gaussian mixture for data of any size.
 
     `fit` builds a coreset in one pass and runs weighted EM on it. See :doc:`/guides/clusters`.
@@ -138,8 +139,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
     }
 
-    # Rows of the build that the coreset did not take, while a fit runs.
-    _held_out: HeldOut | None = None
     # `lower_bound_` and its error.
     _bound: tuple[float, float]
 
@@ -177,17 +176,16 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         check_size(size, k, "component")
         return resolve_for(self.method, k, Mixture(k)), size, k
 
-    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
-        """Build the coreset, and keep candidates that it did not take until the fit is done."""
+    def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, HeldOut | None]:
+        """Build the coreset, and keep candidates that it did not take."""
         count = max(options["size"], min(_MAX_JUDGES, _JUDGED_NUMBERS // blocks.schema.n_features))
-        coreset, self._held_out = build_and_hold_out(blocks, count, **options)
-        return coreset
+        return build_and_hold_out(blocks, count, **options)
 
     def _judged_by(self) -> MixtureCost:
         return MixtureCost(self.n_components)
 
-    def _solve(self, coreset: Coreset, seed: int) -> None:
-        held_out, self._held_out = self._held_out, None
+    def _solve(self, problem: Problem) -> None:
+        coreset, held_out = problem.coreset, problem.beside
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
         fit = fit_mixture(
             points,
@@ -198,7 +196,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             reg_covar=self.reg_covar,
             max_iter=self.max_iter,
             n_init=self.n_init,
-            random_state=seed,
+            random_state=problem.seed,
             judge=None if held_out is None else held_out.judge(score_samples, coreset.points),
         )
         self._mixture = fit.mixture
@@ -252,7 +250,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             Lazy if X is out of core.
         """
         assigned = partial(assign, self._fitted)
-        return self._apply(X, assigned, np.int64, predicts=True, called=("component", "output"))
+        return self._apply(X, assigned, predicts=True, called=("component", "output"))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and return the component of every row. The result is lazy if X is out of core."""
@@ -272,7 +270,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         """
         shares = partial(responsibilities, self._fitted)
         called = ("probability", "component")
-        return self._apply(X, shares, np.float64, len(self._fitted.weights), called=called)
+        return self._apply(X, shares, called=called)
 
     def score_samples(self, X: Any) -> Any:
         """Log-density of every row.
@@ -287,7 +285,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             Lazy if X is out of core.
         """
         called = ("log_density", "output")
-        return self._apply(X, partial(score_samples, self._fitted), np.float64, called=called)
+        return self._apply(X, partial(score_samples, self._fitted), called=called)
 
     def means_to_xarray(self) -> Any:
         """Return the means as a Dataset, with the names, units and coordinates of the features.
@@ -384,7 +382,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Total weight and weighted log-likelihood of all rows."""
         mixture = self._fitted
-        rows = self._open_rows(X, sample_weight, fitted=True)
+        rows = self._open_fitted(X, sample_weight)
         if not isinstance(rows, InMemoryData):
             return weighted_sum(rows, partial(score_samples, mixture))
         total = log_likelihood(mixture, rows.X, rows.sample_weight)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
@@ -15,17 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import build_many
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.invalid import find_inexact, refuse
+from daskcoreset.core.invalid import refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import flat_directions, one_thread, ridge_coefficients, scatter_root
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.portfolio import MAX_COLUMNS, DataSummary
-from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
-    CoresetModel,
+    Problem,
+    SolvedModel,
     is_for_any_k,
     require_weighted_fit,
     resolve_for,
@@ -33,7 +33,7 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
 from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, Sensitivity
 
@@ -47,7 +47,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type: ignore[misc] # no annotations
+class LinearCoresetRegressor(SparseInput, RegressorMixin, SolvedModel):  # type: ignore[misc] # no annotations
     """Base of the linear regressors. Subclasses choose the penalty.
 
     Attributes
@@ -64,12 +64,9 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
 
     size: int
     method: str | Sensitivity[Any]
-    random_state: RandomState
     estimator: Any
     fit_intercept: bool
     exact_: bool
-    # Moments of all rows, while `fit` runs.
-    _moments: DataSummary | None = None
 
     def _own_method(self) -> LeastSquares:
         """Return the construction that is made for the loss."""
@@ -86,74 +83,39 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
     def _judged_by(self) -> Objective[Any] | None:
         return self._own_method().objective if is_for_any_k(self.coreset_) else None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Build the coreset, and solve.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`, or a coreset with numbers as labels.
-        y : array-like of shape (n,), or str, optional
-            Numbers, or their name in X. Not together with a coreset.
-        sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows. Not together with a coreset.
-
-        Returns
-        -------
-        LinearCoresetRegressor
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidTypeError
-            If the ``fit`` of `estimator` takes no ``sample_weight``.
-        InvalidInputError, ValueError, TypeError
-            If another argument cannot be used.
-        """
-        self._validate_params()
+    def _check(self) -> None:
+        super()._check()
         if self.estimator is not None:
             require_weighted_fit(self.estimator, "pass one that does")
-        data = self._validate_in_memory(X, y, sample_weight, y_numeric=True)
-        if data is None:
-            self._require_labels(y)
-            rows: Rows = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
-        else:
-            refuse(find_inexact("y", data.y))
-            with refuse_as("y"):
-                rows = replace(data, y=np.asarray(data.y, dtype=np.float64))
-        method = resolve_for(self.method, None, self._own_method())
-        seed, self._moments = resolve_seed(self.random_state), None
-        coreset = self._coreset_of(rows, X, size=self.size, method=method, seed=seed)
-        moments, self._moments = self._moments, None
-        self._solve(coreset, moments)
-        return self
 
-    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, None]:
+        del rows
+        return resolve_for(self.method, None, self._own_method()), self.size, None
+
+    def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, DataSummary | None]:
         """Build the coreset, and take exact moments from the same pass."""
         if self.estimator is not None or blocks.schema.n_features > MAX_COLUMNS:
             return super()._built(blocks, **options)
         methods, sizes = {"rows": options.pop("method")}, options.pop("size")
         portfolio = build_many(blocks, methods=methods, sizes=sizes, **options)
-        self._moments = portfolio.moments
-        member: Coreset = portfolio["rows"]
-        return member
+        return portfolio["rows"], portfolio.moments
 
-    def _solve(self, coreset: Coreset, moments: DataSummary | None) -> None:
+    def _solve(self, problem: Problem) -> None:
         """Solve by the moments, or on the coreset."""
-        exact = moments is not None and moments.y_mean is not None and moments.count > 1
-        if moments is not None and exact:
+        moments: DataSummary | None = problem.beside
+        if moments is not None and moments.y_mean is not None and moments.count > 1:
             with one_thread():
-                fitted = self._exact_solver(moments)
-        else:
-            points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
-            assert labels is not None  # noqa: S101 - constructions ask for them
-            refuse(find_unusable_label(labels))
-            with refuse_as("y"):
-                numbers = np.asarray(labels, dtype=np.float64)
-            solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-            with one_thread():
-                fitted = solver.fit(points, numbers, sample_weight=weights)
-        self.coreset_, self.estimator_, self.exact_ = coreset, fitted, exact
+                self.estimator_, self.exact_ = self._exact_solver(moments), True
+            return
+        coreset, labels = problem.coreset, problem.labels
+        refuse(find_unusable_label(labels))
+        with refuse_as("y"):
+            labels = np.asarray(labels, dtype=np.float64)
+        points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
+        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        with one_thread():
+            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.exact_ = False
 
     coef_ = of_inner("coef_", "Coefficients, of shape (d,).")
     intercept_ = of_inner("intercept_", "Intercept.")

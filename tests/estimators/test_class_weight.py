@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.errors import InvalidInputError
@@ -16,6 +17,7 @@ from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
 )
+from daskcoreset.estimators.linear import LinearSVM
 
 
 @cache
@@ -84,3 +86,34 @@ def test_class_weight__of_a_class_that_uniform_rows_lose() -> None:
         model.set_params(class_weight={2: 1.0}).fit(rows, labels)
     kept = model.set_params(method="logistic", size=300).fit(rows, labels)
     assert kept.classes_.tolist() == [0, 1, 2]
+
+
+def test_class_weight__of_three_classes_weighs_rows_and_not_problems() -> None:
+    X, y = rare(900, 90)
+    y = np.where(X[:, 1] > 0.5, 2, y)
+    factors = {0: 1.0, 1: 8.0, 2: 3.0}
+    model = CoresetSVC(size=1000, class_weight=factors, random_state=0).fit(X, y)
+    weights = np.array([factors[label] for label in y.tolist()])
+    plain = LinearSVM().fit(X, y, weights)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-4)
+    solver = LinearSVC(class_weight=factors, intercept_scaling=1e3, max_iter=100_000)
+    assert not np.allclose(solver.fit(X, y).coef_, model.coef_, rtol=0.05)
+
+
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_partial_fit__of_a_label_that_is_misspelled(make: Any, lazy: bool) -> None:
+    X, y = rare(600, 300)
+    names = np.array(["no", "yes"])[y]
+    rows = (X, names)
+    if lazy:
+        rows = da.from_array(X, chunks=(300, 6)), da.from_array(names, chunks=300)
+    model = make(class_weight={"yse": 5.0}, random_state=0)
+    for classes in (None, ["no", "yes"]):
+        with pytest.raises(InvalidInputError, match="class_weight has 'yse'"):
+            model.partial_fit(*rows, classes=classes)
+        assert not hasattr(model, "coreset_")
+    only = names == "no"
+    model = make(class_weight={"yes": 5.0}, random_state=0)
+    model.partial_fit(X[only], names[only], classes=["no", "yes"]).partial_fit(*rows)
+    assert model.coreset_.total_weight == pytest.approx(only.sum() + 600 + 4 * (~only).sum())

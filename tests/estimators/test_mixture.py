@@ -139,7 +139,6 @@ def test_lower_bound__exact_where_all_other_rows_are_candidates() -> None:
     )
     assert model.lower_bound_ == pytest.approx(model.score(rows, None, counts), abs=1e-9)
     assert model.lower_bound_error_ == 0.0
-    assert model._held_out is None
 
 
 def test_lower_bound__with_rows_far_out() -> None:
