@@ -135,4 +135,4 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         float
         """
         check_is_fitted(self, "_decision")
-        return self._accuracy(self._decision, X, y, sample_weight)
+        return self._score(self._decision, X, y, sample_weight)

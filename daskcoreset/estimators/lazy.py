@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,7 +35,7 @@ from daskcoreset.estimators.checks import (
     refuse_as,
     validate_rows,
 )
-from daskcoreset.estimators.scoring import accuracy, weighted_values
+from daskcoreset.estimators.scoring import accuracy, r_squared, weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -102,8 +102,6 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
         If the choice is ambiguous.
     """
     method = getattr(model, "method", None)
-    if method is None and hasattr(model, "_own_method"):
-        method = model._method()  # noqa: SLF001 - the construction of a linear model
     name = method if isinstance(method, str) else getattr(method, "name", None)
     fitting = [
         key for key, member in portfolio.items() if member.provenance.get("method") == name
@@ -303,16 +301,18 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             )
         return self._cube.dataset_of(getattr(self, attribute), dim)
 
-    def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
-        """Weighted share of the rows whose label `fitted` predicts, in one pass."""
+    def _score(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        """Accuracy of a classifier, or R2 of a regressor, on all rows in one pass."""
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if (y if data is None else data.y) is None:
-            raise InvalidInputError("y is missing", argument="y", remedy="pass the true labels")
+            raise InvalidInputError("y is missing", argument="y", remedy="pass the true values")
+        classifies = is_classifier(self)
         if data is None:
-            return accuracy(fitted, self._open(X, y, sample_weight))
-        predicted = fitted.predict(data.X)
+            score = accuracy if classifies else r_squared
+            return score(fitted, self._open(X, y, sample_weight))
+        measure, predicted = accuracy_score if classifies else r2_score, fitted.predict(data.X)
         with refuse_as("y"):
-            return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
+            return float(measure(data.y, predicted, sample_weight=data.sample_weight))
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""

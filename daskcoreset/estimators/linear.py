@@ -287,7 +287,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ig
         float
         """
         check_is_fitted(self, "estimator_")
-        return self._accuracy(self.estimator_, X, y, sample_weight)
+        return self._score(self.estimator_, X, y, sample_weight)
 
 
 def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:

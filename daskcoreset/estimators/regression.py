@@ -21,7 +21,6 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.portfolio import MAX_COLUMNS, DataSummary
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     Problem,
@@ -32,7 +31,6 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
 from daskcoreset.estimators.meta import of_inner
-from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, Sensitivity
@@ -156,13 +154,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, SolvedModel):  # type:
         float
         """
         check_is_fitted(self)
-        data = self._validate_in_memory(X, y, sample_weight, reset=False)
-        if (y if data is None else data.y) is None:
-            raise InvalidInputError("y is missing", argument="y", remedy="pass the true values")
-        if data is None:
-            return r_squared(self.estimator_, self._open(X, y, sample_weight))
-        with refuse_as("y"):
-            return float(self.estimator_.score(data.X, data.y, data.sample_weight))
+        return self._score(self.estimator_, X, y, sample_weight)
 
 
 class CoresetRidge(LinearCoresetRegressor):

@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from operator import add
 from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement of predicted numbers with the true ones, on some of the rows.
-
-    Attributes
-    ----------
-    weight : float
-        Total weight.
-    mean, spread : float
-        Weighted mean of the truth, and weighted sum of squares about it.
-    residual : float
-        Weighted sum of squared errors.
-    """
-
-    weight: float = 0.0
-    mean: float = 0.0
-    spread: float = 0.0
-    residual: float = 0.0
-
-    @classmethod
-    def of(cls, truth: AnyArray, predicted: AnyArray, weights: FloatArray) -> Agreement:
-        """Compare numbers.
-
-        Examples
-        --------
-        >>> Agreement.of(np.zeros(2), np.array([0.0, 3.0]), np.ones(2)).residual
-        9.0
-        """
-        total = float(weights.sum())
-        if not total:
-            return cls()
-        mean = float(np.average(truth, weights=weights))
-        spread = float(weights @ np.square(truth - mean))
-        return cls(total, mean, spread, float(weights @ np.square(truth - predicted)))
-
-    def __add__(self, other: Agreement) -> Agreement:
-        """Add two disjoint sets of rows (Chan, Golub and LeVeque 1979)."""
-        weight = self.weight + other.weight
-        if not weight:
-            return self
-        gap, share = other.mean - self.mean, other.weight / weight
-        return Agreement(
-            weight,
-            self.mean + gap * share,
-            self.spread + other.spread + gap**2 * self.weight * share,
-            self.residual + other.residual,
-        )
 
 
 def r_squared(estimator: Any, blocks: RowBlocks) -> float:
@@ -83,19 +33,29 @@ def r_squared(estimator: Any, blocks: RowBlocks) -> float:
         At most one. If all labels are equal, it is one for exact predictions and zero otherwise.
     """
     _check_labelled(blocks)
-    agreement: Agreement = map_reduce(blocks, partial(_compare, estimator), add).value
-    _check_weight(agreement.weight)
-    if not agreement.spread:
-        return 0.0 if agreement.residual else 1.0
-    return 1.0 - agreement.residual / agreement.spread
+    truth, residual = map_reduce(blocks, partial(_compare, estimator), _merge_comparisons).value
+    _check_weight(truth.weight)
+    if not truth.m2[0]:
+        return 0.0 if residual else 1.0
+    return float(1.0 - residual / truth.m2[0])
 
 
-def _compare(estimator: Any, block: Block, _index: int, _broadcast: object) -> Agreement:
+def _compare(
+    estimator: Any, block: Block, _index: int, _broadcast: object
+) -> tuple[Moments, float]:
+    """Moments of the truth, and the weighted sum of squared errors of the predictions."""
+    truth = np.asarray(block.labels, dtype=np.float64)
+    moments = moments_of(truth[:, np.newaxis], block.weights)
     if not len(block):
-        return Agreement()
-    truth: Any = block.labels
-    predicted = np.asarray(estimator.predict(block.points))
-    return Agreement.of(truth.astype(np.float64), predicted.astype(np.float64), block.weights)
+        return moments, 0.0
+    predicted = np.asarray(estimator.predict(block.points), dtype=np.float64)
+    return moments, float(block.weights @ np.square(truth - predicted))
+
+
+def _merge_comparisons(
+    first: tuple[Moments, float], second: tuple[Moments, float]
+) -> tuple[Moments, float]:
+    return merge_moments(first[0], second[0]), first[1] + second[1]
 
 
 def accuracy(estimator: Any, blocks: RowBlocks) -> float:
