@@ -139,8 +139,7 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
         "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
     }
 
-    # `lower_bound_` and its error.
-    _bound: tuple[float, float]
+    _mixture: MixtureModel
 
     def __init__(
         self,
@@ -199,15 +198,19 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
             random_state=problem.seed,
             judge=None if held_out is None else held_out.judge(score_samples, coreset.points),
         )
-        self._mixture = fit.mixture
-        self.converged_, self.n_iter_ = fit.converged, fit.n_iter
-        self.lower_bounds_ = fit.lower_bounds.tolist()
+        bound, error = fit.lower_bound, 0.0 if coreset_is_all(coreset) else np.nan
         if held_out is not None:
             scores = (score_samples(fit.mixture, one.points) for one in (coreset, held_out))
-            self._bound = held_out.mean(*scores)
-            self._warn_of_rows_without_density(self._bound[0])
-        else:
-            self._bound = fit.lower_bound, 0.0 if coreset_is_all(coreset) else np.nan
+            bound, error = held_out.mean(*scores)
+        self._mixture = mixture = fit.mixture
+        self.weights_, self.means_ = mixture.weights, mixture.means
+        self.covariances_, self.precisions_ = mixture.covariances, mixture.precisions
+        self.precisions_cholesky_ = mixture.precisions_cholesky
+        self.converged_, self.n_iter_ = fit.converged, fit.n_iter
+        self.lower_bounds_ = fit.lower_bounds.tolist()
+        self.lower_bound_, self.lower_bound_error_ = bound, error
+        if held_out is not None:
+            self._warn_of_rows_without_density(bound)
 
     def _warn_of_rows_without_density(self, all_rows: float) -> None:
         fitted = max(self.lower_bounds_[-1:], default=-np.inf)
@@ -222,20 +225,8 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
 
     @property
     def _fitted(self) -> MixtureModel:
-        check_is_fitted(self, "_mixture")
+        check_is_fitted(self)
         return self._mixture
-
-    @property
-    def lower_bound_(self) -> float:
-        """Estimate of the score of all rows."""
-        check_is_fitted(self, "_mixture")
-        return self._bound[0]
-
-    @property
-    def lower_bound_error_(self) -> float:
-        """Standard error of `lower_bound_`."""
-        check_is_fitted(self, "_mixture")
-        return self._bound[1]
 
     def predict(self, X: Any) -> Any:
         """Return the number of the most probable component of every row.
@@ -387,28 +378,3 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
             return weighted_sum(rows, partial(score_samples, mixture))
         total = log_likelihood(mixture, rows.X, rows.sample_weight)
         return float(rows.weights.sum()), total
-
-    @property
-    def weights_(self) -> FloatArray:
-        """Weights of the components."""
-        return self._fitted.weights
-
-    @property
-    def means_(self) -> FloatArray:
-        """Means of the components."""
-        return self._fitted.means
-
-    @property
-    def covariances_(self) -> FloatArray:
-        """Covariances, in the shape of the type."""
-        return self._fitted.covariances
-
-    @property
-    def precisions_(self) -> FloatArray:
-        """Inverse covariances."""
-        return self._fitted.precisions
-
-    @property
-    def precisions_cholesky_(self) -> FloatArray:
-        """Upper-triangular factors of the inverse covariances."""
-        return self._fitted.precisions_cholesky
