@@ -285,11 +285,11 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         self, X: Any, method: str, name: str = "prediction", *, by_class: bool = False
     ) -> Any:
         """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
-        check_is_fitted(self, "estimator_")
-        function = partial(apply_method, self.estimator_, method)
+        model = self._ready()
+        function = partial(apply_method, model.estimator_, method)
         called, predicts = (name, "output"), method == "predict"
-        classes = getattr(self, "classes_", None) if by_class else None
-        return self._apply(X, function, predicts=predicts, called=called, classes=classes)
+        classes = getattr(model, "classes_", None) if by_class else None
+        return model._apply(X, function, predicts=predicts, called=called, classes=classes)  # noqa: SLF001
 
     def _rows_to_xarray(self, attribute: str, dim: str) -> Any:
         """Return rows that were fitted to a cube as a Dataset, with the units of the features."""

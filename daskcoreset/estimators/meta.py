@@ -75,27 +75,6 @@ def of_inner(name: str, doc: str) -> Any:
     return property(get, doc=doc)
 
 
-def _delegated(name: str, doc: str, called: str = "prediction", *, by_class: bool = False) -> Any:
-    """Return a method of the inner estimator that is applied to rows of any input."""
-
-    def method(self: Any, X: Any) -> Any:
-        return self._ready()._delegate(X, name, called, by_class=by_class)  # noqa: SLF001
-
-    method.__name__, method.__qualname__ = name, f"CoresetEstimator.{name}"
-    method.__doc__ = f"""{doc}
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array
-            One row per row of X. It is lazy if X is out of core.
-        """
-    return _where_inner_has(name)(method)
-
-
 class _OnArrays:
     """A fitted model with column names that is called with arrays without names."""
 
@@ -330,20 +309,80 @@ class CoresetEstimator(RowAttributes, SolvedModel):
         """Whether the inner estimator has coefficients of the columns."""
         return np.shape(getattr(self.estimator_, "coef_", ()))[-1:] == (self.n_features_in_,)
 
-    predict = _delegated("predict", "Predict for every row, as `estimator` does.")
-    predict_proba = _delegated(
-        "predict_proba", "Probability of every class, for every row.", "probability", by_class=True
-    )
-    predict_log_proba = _delegated(
-        "predict_log_proba",
-        "Logarithm of the probability of every class, for every row.",
-        "log_probability",
-        by_class=True,
-    )
-    decision_function = _delegated(
-        "decision_function", "Signed distance of every row from the decision boundary."
-    )
-    score_samples = _delegated("score_samples", "Score of every row, such as its log-likelihood.")
+    @_where_inner_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Predict for every row, as `estimator` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict")
+
+    @_where_inner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict_proba", "probability", by_class=True)
+
+    @_where_inner_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
+
+    @_where_inner_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Signed distance of every row from the decision boundary.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "decision_function")
+
+    @_where_inner_has("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """Score of every row, such as its log-likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "score_samples")
 
     @_where_inner_has("transform")
     def transform(self, X: Any) -> Any:
@@ -358,11 +397,10 @@ class CoresetEstimator(RowAttributes, SolvedModel):
         ndarray, sparse matrix, data frame or dask.array.Array of shape (n, n_features_out)
             Lazy if X is out of core. A frame after `set_output`.
         """
-        model = self._ready()
-        self._refuse_frames(model.estimator_, X)
-        result = model._delegate(X, "transform")  # noqa: SLF001 - of this class
+        self._refuse_frames(self._ready().estimator_, X)
+        result = self._delegate(X, "transform")
         if hasattr(result, "columns"):  # `estimator_` saw neither names nor index
-            result.columns = list(model.get_feature_names_out())
+            result.columns = list(self.get_feature_names_out())
             if hasattr(type(result), "iloc") and hasattr(type(X), "iloc"):
                 result.index = X.index
         return result
