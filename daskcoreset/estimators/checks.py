@@ -17,7 +17,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import find_inexact, no_weight_error, refuse
 from daskcoreset.core.labels import find_masked_label, find_unusable_label
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric
-from daskcoreset.core.validation import without_mask
+from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -170,6 +170,14 @@ class CheckedParameters:
         constraints: dict[str, list[Any]] = self._parameter_constraints  # type: ignore[attr-defined]
         for name, allowed in constraints.items():
             value = getattr(self, name)
+            # Scikit-learn compares flags, spans of time and all numbers of Python with bounds.
+            is_plain = isinstance(value, (int, float, np.number)) and (
+                not isinstance(value, (bool, np.timedelta64)) or "boolean" in allowed
+            )
+            if isinstance(value, numbers.Real) and not is_plain:
+                raise InvalidTypeError(
+                    f"{name} is {shown(value)}", argument=name, remedy="pass a plain number"
+                )
             if Sensitivity in allowed and value is not None and not isinstance(value, str):
                 resolve_method(value)  # says what a method may be
             try:
