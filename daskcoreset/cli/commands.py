@@ -41,7 +41,6 @@ from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_rows
-from daskcoreset.execution.progress import show_progress
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.solvers.kmeans import nearest_labels
 from daskcoreset.storage.atomic import new_file
@@ -114,25 +113,17 @@ def build(given: Namespace) -> None:
         "progress": given.progress,
     }
     start = time.perf_counter()
-    with time_limit(given.time_limit):
-        # Defined before processes start, because wrong input shows here.
-        planned = not grows and given.method != "coverage"
-        lazy = daskcoreset.plan(rows, given.y, size=given.size, **options) if planned else None
-        with _cluster(given):
-            if given.plan and lazy is not None:  # the workers decide how much memory is taken
-                forecast = lazy.forecast
-                print(forecast) if sys.stdout.isatty() else show(asdict(forecast))
-                return
-            if lazy is not None:
-                with show_progress(given.progress, lazy):
-                    coreset = lazy.compute()
-            elif grows:
-                coreset = daskcoreset.grow(rows, given.y, epsilon=given.epsilon, **options)
-            else:
-                coreset = daskcoreset.build(rows, given.y, size=given.size, **options)
-        coreset.to_zarr(
-            given.OUT, overwrite=given.overwrite, storage_options=storage_of(given, given.OUT)
-        )
+    with time_limit(given.time_limit), _cluster(given):
+        if given.plan:  # the workers decide how much memory is taken
+            forecast = daskcoreset.plan(rows, given.y, size=given.size, **options).forecast
+            print(forecast) if sys.stdout.isatty() else show(asdict(forecast))
+            return
+        if grows:
+            coreset = daskcoreset.grow(rows, given.y, epsilon=given.epsilon, **options)
+        else:
+            coreset = daskcoreset.build(rows, given.y, size=given.size, **options)
+        target = storage_of(given, given.OUT)
+        coreset.to_zarr(given.OUT, overwrite=given.overwrite, storage_options=target)
     made = {"store": clean_url(given.OUT), **facts_of(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     show({key: made[key] for key in shown if key in made} | _seconds(start))

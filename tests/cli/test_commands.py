@@ -58,17 +58,6 @@ def test_build__refuses_a_place_that_cannot_be_written(
     assert "nothing can be written in" in error_line(capsys)
 
 
-@pytest.mark.distributed
-def test_build__starts_no_process_for_wrong_input(
-    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(distributed, "LocalCluster", lambda **_: pytest.fail("started"))
-    asked = ("--size", 5, "--workers", 2, "--y", "nope")
-    assert call_main("build", npz, out, *asked) == 1
-    assert "'nope'" in error_line(capsys)
-
-
 def test_build__names_the_extra_for_a_cluster(
     npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,15 +209,15 @@ def test_errors__name_the_flag_of_their_argument(
     npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(argument: str) -> Any:
-        def plan(*_: Any, **__: Any) -> None:
+        def build(*_: Any, **__: Any) -> None:
             raise InvalidInputError("it is wrong", argument=argument, remedy="pass another one")
 
-        return plan
+        return build
 
-    monkeypatch.setattr(daskcoreset, "plan", fail("n_clusters"))
+    monkeypatch.setattr(daskcoreset, "build", fail("n_clusters"))
     assert call_main("build", npz, out) == 1
     assert error_line(capsys) == "error: --n-clusters: it is wrong; pass another one"
-    monkeypatch.setattr(daskcoreset, "plan", fail("draw"))
+    monkeypatch.setattr(daskcoreset, "build", fail("draw"))
     assert call_main("build", npz, out) == 1
     assert error_line(capsys) == "error: it is wrong; pass another one."
 

@@ -46,7 +46,7 @@ def test_main__names_errors_that_are_not_ours(
     def fail(*_: Any, **__: Any) -> None:
         raise KeyError("first\nsecond")
 
-    monkeypatch.setattr(daskcoreset, "plan", fail)
+    monkeypatch.setattr(daskcoreset, "build", fail)
     assert call_main("build", npz, out, "--size", 5) == 1
     assert error_line(capsys).startswith("error: KeyError: ")
 
@@ -69,7 +69,7 @@ def test_main__ends_an_interruption_with_code_130(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(daskcoreset, "plan", interrupt)
+    monkeypatch.setattr(daskcoreset, "build", interrupt)
     assert call_main("build", npz, out, "--size", 5) == 130
     assert error_line(capsys) == "error: interrupted"
     assert not out.exists()
