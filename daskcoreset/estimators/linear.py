@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.coreset import Coreset
@@ -60,30 +59,13 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ignore[misc] # no annotations
-    """Base of the linear classifiers. Subclasses choose the method and the solver.
+class LinearModel(SparseInput, SolvedModel):
+    """Base of the linear models, which run a solver on a coreset: their own, or `estimator`."""
 
-    Attributes
-    ----------
-    estimator_ : estimator object
-        The solver, fitted on the coreset.
-    coreset_ : Coreset
-        The coreset, with the labels of y. Labels that are objects become text.
-    classes_ : ndarray of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), object
-        If the columns of X have names.
-    """
-
-    C: float
     size: int
     estimator: Any
     fit_intercept: bool
-    class_weight: Any
     method: str | Sensitivity[Any]
-    classes_: AnyArray
-    _stream: CoresetStream | None
-    _announced: AnyArray | None
 
     @abstractmethod
     def _own_method(self) -> Sensitivity[Any]:
@@ -100,19 +82,93 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ig
         super()._check()
         if self.estimator is not None:
             require_weighted_fit(self.estimator, "pass one that does")
-            if not is_classifier(self.estimator):
-                raise InvalidTypeError(
-                    f"estimator is {a_type(self.estimator)}, which is not a classifier",
-                    argument="estimator",
-                    remedy="pass a linear classifier, such as LogisticRegression()",
-                )
+
+    def _method(self) -> Sensitivity[Any]:
+        return resolve_for(self.method, None, self._own_method())
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, None]:
         del rows
         return self._method(), self.size, None
 
-    def _method(self) -> Sensitivity[Any]:
-        return resolve_for(self.method, None, self._own_method())
+    def _solve_rows(self, coreset: Coreset, labels: Any) -> Any:
+        """Return the solver, fitted on the rows of a coreset with these labels."""
+        points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
+        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        weights = weights_for(solver, coreset, labels, weights)
+        with one_thread():
+            return solver.fit(points, labels, sample_weight=weights)
+
+    coef_ = of_inner("coef_", "Coefficients, of shape (d,), (1, d) or (n_classes, d).")
+    intercept_ = of_inner("intercept_", "Intercept, or one for each row of `coef_`.")
+
+    @property
+    def n_iter_(self) -> Any:
+        """Iterations of the solver, or 1 if it has none."""
+        steps = self._ready().estimator_.n_iter_
+        return 1 if steps is None else steps
+
+    def predict(self, X: Any) -> Any:
+        """Predict the class or the target of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict")
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy, or coefficient of determination, over all rows in one pass.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : array-like of shape (n,), or str
+            The truth.
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+        """
+        return self._score(self._ready().estimator_, X, y, sample_weight)
+
+
+class LinearCoresetModel(ClassifierMixin, LinearModel):  # type: ignore[misc] # no annotations
+    """Base of the linear classifiers. Subclasses choose the method and the solver.
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        The solver, fitted on the coreset.
+    coreset_ : Coreset
+        The coreset, with the labels of y. Labels that are objects become text.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        If the columns of X have names.
+    """
+
+    C: float
+    class_weight: Any
+    classes_: AnyArray
+    _stream: CoresetStream | None
+    _announced: AnyArray | None
+
+    score = LinearModel.score  # not that of the mixin
+
+    def _check(self) -> None:
+        super()._check()
+        if self.estimator is not None and not is_classifier(self.estimator):
+            raise InvalidTypeError(
+                f"estimator is {a_type(self.estimator)}, which is not a classifier",
+                argument="estimator",
+                remedy="pass a linear classifier, such as LogisticRegression()",
+            )
 
     def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, None]:
         blocks = weigh_blocks(self.class_weight, blocks)
@@ -129,14 +185,9 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ig
             check_labels(self.class_weight, np.unique(np.asarray(coreset.labels)), home, also)
 
     def _solve(self, problem: Problem) -> None:
-        labels: Any
-        coreset, labels = problem.coreset, problem.labels
-        points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
+        labels = problem.labels[problem.coreset.weights > 0.0]
         check_classes(np.unique(labels)[:2], len(labels))
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        weights = weights_for(solver, coreset, labels, weights)
-        with one_thread():
-            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.estimator_ = self._solve_rows(problem.coreset, problem.labels)
         self.classes_ = self.estimator_.classes_
         self._stream = self._announced = None
 
@@ -241,24 +292,6 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ig
         coreset = weigh_coreset(self.class_weight, coreset)
         return coreset.points, coreset.labels, coreset.weights
 
-    coef_ = of_inner("coef_", "Coefficients w, of shape (1, d), or (n_classes, d).")
-    intercept_ = of_inner("intercept_", "Intercepts b, of shape (1,), or (n_classes,).")
-    n_iter_ = of_inner("n_iter_", "Iterations of the solver.")
-
-    def predict(self, X: Any) -> Any:
-        """Class of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict")
-
     def decision_function(self, X: Any) -> Any:
         """Signed distance from the boundary, times the length of w.
 
@@ -272,22 +305,6 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, SolvedModel):  # type: ig
             Lazy if X is out of core.
         """
         return self._delegate(X, "decision_function", "decision", by_class=True)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy over all rows, in one pass.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-        y : array-like of shape (n,), or str
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self, "estimator_")
-        return self._score(self.estimator_, X, y, sample_weight)
 
 
 def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:

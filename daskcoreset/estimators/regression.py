@@ -7,32 +7,22 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import RegressorMixin
 from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import build_many
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import flat_directions, one_thread, ridge_coefficients, scatter_root
-from daskcoreset.core.points import deduplicate
 from daskcoreset.core.portfolio import MAX_COLUMNS, DataSummary
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators.base import (
-    BUILD_CONSTRAINTS,
-    Problem,
-    SolvedModel,
-    is_for_any_k,
-    require_weighted_fit,
-    resolve_for,
-)
-from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
-from daskcoreset.estimators.meta import of_inner
+from daskcoreset.estimators.base import BUILD_CONSTRAINTS, Problem
+from daskcoreset.estimators.checks import refuse_as
+from daskcoreset.estimators.linear import LinearModel
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, Sensitivity
 
 # What the parameters of both may be.
@@ -45,7 +35,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class LinearCoresetRegressor(SparseInput, RegressorMixin, SolvedModel):  # type: ignore[misc] # no annotations
+class LinearCoresetRegressor(RegressorMixin, LinearModel):  # type: ignore[misc] # no annotations
     """Base of the linear regressors. Subclasses choose the penalty.
 
     Attributes
@@ -60,35 +50,17 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, SolvedModel):  # type:
         If the columns of X have names.
     """
 
-    size: int
-    method: str | Sensitivity[Any]
-    estimator: Any
-    fit_intercept: bool
     exact_: bool
+
+    score = LinearModel.score  # not that of the mixin
 
     def _own_method(self) -> LeastSquares:
         """Return the construction that is made for the loss."""
         return LeastSquares(bool(self.fit_intercept))
 
     @abstractmethod
-    def _default_solver(self) -> Any:
-        """Return the solver on a coreset."""
-
-    @abstractmethod
     def _exact_solver(self, moments: DataSummary) -> Any:
         """Return the fitted solution of all rows, by their moments."""
-
-    def _judged_by(self) -> Objective[Any] | None:
-        return self._own_method().objective if is_for_any_k(self.coreset_) else None
-
-    def _check(self) -> None:
-        super()._check()
-        if self.estimator is not None:
-            require_weighted_fit(self.estimator, "pass one that does")
-
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, None]:
-        del rows
-        return resolve_for(self.method, None, self._own_method()), self.size, None
 
     def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, DataSummary | None]:
         """Build the coreset, and take exact moments from the same pass."""
@@ -105,56 +77,10 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, SolvedModel):  # type:
             with one_thread():
                 self.estimator_, self.exact_ = self._exact_solver(moments), True
             return
-        coreset, labels = problem.coreset, problem.labels
-        refuse(find_unusable_label(labels))
+        refuse(find_unusable_label(problem.labels))
         with refuse_as("y"):
-            labels = np.asarray(labels, dtype=np.float64)
-        points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        with one_thread():
-            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
-        self.exact_ = False
-
-    coef_ = of_inner("coef_", "Coefficients, of shape (d,).")
-    intercept_ = of_inner("intercept_", "Intercept.")
-
-    @property
-    def n_iter_(self) -> Any:
-        """Iterations of the solver, or 1 if it has none."""
-        check_is_fitted(self)
-        steps = self.estimator_.n_iter_
-        return 1 if steps is None else steps
-
-    def predict(self, X: Any) -> Any:
-        """Predict the target of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,), float64
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict")
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Coefficient of determination over all rows, in one pass.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-        y : array-like of shape (n,), or str
-            The truth.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        return self._score(self.estimator_, X, y, sample_weight)
+            labels = np.asarray(problem.labels, dtype=np.float64)
+        self.estimator_, self.exact_ = self._solve_rows(problem.coreset, labels), False
 
 
 class CoresetRidge(LinearCoresetRegressor):
