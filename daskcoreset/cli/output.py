@@ -32,7 +32,7 @@ def show(facts: Mapping[str, Any], *, as_json: bool = False) -> None:
         print(_as_json(facts, indent=2))
     elif sys.stdout.isatty():
         table = [(key.replace("_", " "), _readable(value)) for key, value in facts.items()]
-        print("\n".join(text_table(table, left_columns=(0, 1))))
+        print("\n".join(map(str.rstrip, text_table(table, left_columns=(0, 1)))))
     else:
         for key, value in facts.items():
             print(f"{key}\t{value if isinstance(value, str) else _as_json(value)}")
