@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -25,7 +25,6 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import Problem, check_size, resolve_for
 from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
-from daskcoreset.estimators.lazy import apply_method
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
@@ -253,7 +252,7 @@ class CoresetBregman(ClusteringModel):
         return float(data.weights[counted] @ self._solution.costs(data.X[counted]))
 
     def _row_costs(self) -> tuple[Any, Any]:
-        costs = partial(apply_method, self._solution, "costs")
+        costs = self._solution.costs
         return costs, partial(domain_problem, self.divergence_)
 
     def _apply_in_domain(
@@ -298,7 +297,7 @@ class CoresetBregman(ClusteringModel):
             Lazy if X is out of core.
         """
         check_is_fitted(self)
-        shares = partial(apply_method, self._solution, "responsibilities")
+        shares = cast("SoftClustering", self._solution).responsibilities
         return self._apply_in_domain(X, shares, called=("probability", "cluster"))
 
     def transform(self, X: Any) -> Any:
@@ -317,20 +316,6 @@ class CoresetBregman(ClusteringModel):
         self._refuse_frames(self, X)
         divergences = partial(_divergences, self._solution)
         return self._apply_in_domain(X, divergences, called=("divergence", "cluster"))
-
-    def centers_to_xarray(self) -> Any:
-        """Return the centers as a Dataset, as `CoresetKMeans.centers_to_xarray` does.
-
-        Returns
-        -------
-        xarray.Dataset
-
-        Raises
-        ------
-        InvalidInputError
-            The model was fitted on rows without labels.
-        """
-        return self._rows_to_xarray("cluster_centers_", "cluster")
 
 
 def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.base import CoresetModel
 from daskcoreset.estimators.checks import SparseInput
-from daskcoreset.estimators.lazy import apply_method
 
 
 class DecisionFunction(ABC):
@@ -101,7 +99,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
             value per class, and the largest is predicted. Lazy if X is out of core.
         """
         check_is_fitted(self, "_decision")
-        decide = partial(apply_method, self._decision, "decide")
+        decide = self._decision.decide
         return self._apply(X, decide, called=("decision", "class"), classes=self.classes_)
 
     def predict(self, X: Any) -> Any:
@@ -117,8 +115,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
             Lazy if X is out of core.
         """
         check_is_fitted(self, "_decision")
-        predict = partial(apply_method, self._decision, "predict")
-        return self._apply(X, predict, predicts=True)
+        return self._apply(X, self._decision.predict, predicts=True)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted, in one pass.

@@ -37,9 +37,8 @@ from daskcoreset.estimators.checks import (
     Rows,
     SparseInput,
     count_features,
-    is_frame,
 )
-from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
+from daskcoreset.estimators.lazy import RowAttributes
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.kmeans import check_work
@@ -97,6 +96,8 @@ class ClusteringModel(
     cluster_centers_: FloatArray
     coreset_inertia_: float
 
+    fit_predict = RowAttributes.fit_predict  # not that of the mixin
+
     @abstractmethod
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         """Cluster of every row in memory, and their cost."""
@@ -137,13 +138,6 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the cluster of every row. The result is lazy if X is out of core."""
-        self.fit(X, y, sample_weight)
-        if self._labels is None:
-            return self.predict(X)
-        return series_in_memory(X, self._labels, "cluster") if is_frame(X) else self._labels
 
     @abstractmethod
     def predict(self, X: Any) -> Any:

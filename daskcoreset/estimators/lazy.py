@@ -45,11 +45,6 @@ from daskcoreset.inputs.open import warn_of_names
 from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
 
 
-def apply_method(fitted: Any, method: str, points: Points) -> Any:
-    """Call a method of a fitted object by name, so that the call can be pickled."""
-    return getattr(fitted, method)(points)
-
-
 def _apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Block) -> Any:
     """Apply a function to the rows of a block, or return `nothing` for a block without rows."""
     return function(block.points) if len(block) else nothing
@@ -286,7 +281,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
     ) -> Any:
         """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
         model = self._ready()
-        function = partial(apply_method, model.estimator_, method)
+        function = getattr(model.estimator_, method)
         called, predicts = (name, "output"), method == "predict"
         classes = getattr(model, "classes_", None) if by_class else None
         return model._apply(X, function, predicts=predicts, called=called, classes=classes)  # noqa: SLF001
@@ -361,6 +356,8 @@ class RowAttributes(LazyModel):
     _source: tuple[Any, Any] | None = None
     _labels: Any
     _inertia: Any
+    # Name of a series of labels.
+    _called: ClassVar[str] = "cluster"
     coreset_: Coreset
 
     def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
@@ -371,6 +368,13 @@ class RowAttributes(LazyModel):
     def _row_costs(self) -> tuple[Any, Any]:
         """Return the cost of rows as a function of points, and a check of blocks or None."""
         raise NotImplementedError
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and return the cluster of every row. The result is lazy if X is out of core."""
+        self.fit(X, y, sample_weight)
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, self._called) if is_frame(X) else self._labels
 
     @property
     def labels_(self) -> Any:

@@ -35,10 +35,10 @@ from daskcoreset.estimators.base import (
     require_weighted_fit,
     resolve_for,
 )
-from daskcoreset.estimators.checks import InMemoryData, Rows, is_frame
+from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.class_weight import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
-from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
+from daskcoreset.estimators.lazy import RowAttributes
 from daskcoreset.estimators.scoring import accuracy, r_squared, weighted_sum
 from daskcoreset.objectives import (
     LeastSquaresCost,
@@ -163,6 +163,7 @@ class CoresetEstimator(RowAttributes, SolvedModel):
         "estimator": [HasMethods("fit")],
         **BUILD_CONSTRAINTS,
     }
+    _called = "prediction"
 
     def __init__(
         self,
@@ -413,10 +414,7 @@ class CoresetEstimator(RowAttributes, SolvedModel):
     @_where_inner_has("fit_predict", "predict")
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and predict for the same rows. The result is lazy if X is out of core."""
-        self.fit(X, y, sample_weight)
-        if self._labels is None:
-            return self.predict(X)
-        return series_in_memory(X, self._labels, "prediction") if is_frame(X) else self._labels
+        return super().fit_predict(X, y, sample_weight)
 
     @_where_inner_has("score")
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
