@@ -50,20 +50,26 @@ def date(text: str) -> dt.date:
     return read_date(text)
 
 
+def _value(metavar: str, text: str, kind: Any = str) -> dict[str, Any]:
+    return {"type": kind, "metavar": metavar, "help": text}
+
+
+def _choice(text: str, *allowed: Any, default: Any = None) -> dict[str, Any]:
+    kind = type(allowed[0])
+    return {"type": kind, "choices": allowed, "default": default, "help": text}
+
+
 def _flag(text: str) -> dict[str, Any]:
     return {"action": "store_true", "help": text}
 
 
 def _pairs(text: str) -> dict[str, Any]:
     text = f"{text} Repeat it for several. Values may be JSON."
-    return {"action": "append", "type": pair, "default": [], "metavar": "KEY=VALUE", "help": text}
-
-
-def _names(text: str) -> dict[str, Any]:
-    return {"type": names, "metavar": "A,B", "help": f"{text}, separated by commas."}
+    return {"action": "append", "default": [], **_value("KEY=VALUE", text, pair)}
 
 
 _METHODS = [*CONSTRUCTIONS, "coverage"]
+_METHODS_TEXT = f"How rows are chosen: {', '.join(_METHODS)}."
 
 # How argparse takes every operand and option, by the name that the commands know it by.
 TABLE: dict[str, dict[str, Any]] = {
@@ -73,70 +79,45 @@ TABLE: dict[str, dict[str, Any]] = {
     "STORE": {"help": "Coreset saved by build."},
     "TREE": {"help": "Folder or URL of the tree."},
     "LEAF": {"nargs": "+", "help": "Names of leaves."},
-    "--columns": _names("Features to read"),
+    "--columns": _value("A,B", "Features to read, separated by commas.", names),
     "--storage-options": _pairs("Option for the storage of a URL, such as a key."),
-    "--missing-chunks": {
-        "choices": ["raise", "fill"],
-        "default": "raise",
-        "help": "How to treat missing chunks of a Zarr array.",
-    },
-    "--sample-dims": _names("Dimensions of a cube that are rows"),
-    "--feature-dims": _names("Dimensions of a cube that are columns"),
+    "--missing-chunks": _choice(
+        "Missing chunks of a Zarr array.", "raise", "fill", default="raise"
+    ),
+    "--sample-dims": _value("A,B", "Dimensions of a cube that are rows.", names),
+    "--feature-dims": _value("A,B", "Dimensions of a cube that are columns.", names),
     "--unit-length": _flag("Divide every row by its length."),
-    "--y": {"metavar": "NAME", "help": "Column or array of the labels."},
-    "--sample-weight": {"metavar": "NAME", "help": "Column or array of the weights."},
-    "--size": {"type": count, "metavar": "ROWS", "help": "Number of rows of the coreset."},
-    "--method": {
-        "choices": _METHODS,
-        "metavar": "NAME",
-        "help": f"How rows are chosen: {', '.join(_METHODS)}.",
-    },
+    "--y": _value("NAME", "Column or array of the labels."),
+    "--sample-weight": _value("NAME", "Column or array of the weights."),
+    "--size": _value("ROWS", "Number of rows of the coreset.", count),
+    "--method": {"choices": _METHODS, "metavar": "NAME", "help": _METHODS_TEXT},
     "--set": _pairs("Parameter of the method, such as lam=0.1."),
-    "--n-clusters": {"type": count, "metavar": "K", "help": "Number of clusters."},
-    "--random-state": {"type": int, "metavar": "SEED", "help": "Seed, for reproducible results."},
-    "--chunks": {"type": count, "metavar": "ROWS", "help": "Rows per block."},
-    "--on-invalid": {
-        "choices": ["raise", "drop"],
-        "help": "How to treat rows with NaN or infinity.",
-    },
-    "--sampling": {
-        "choices": ["systematic", "multinomial"],
-        "default": "systematic",
-        "help": "How rows are drawn.",
-    },
-    "--passes": {"type": int, "choices": [1, 2], "default": 1, "help": "Passes over the data."},
+    "--n-clusters": _value("K", "Number of clusters.", count),
+    "--random-state": _value("SEED", "Seed, for reproducible results.", int),
+    "--chunks": _value("ROWS", "Rows per block.", count),
+    "--on-invalid": _choice("How to treat rows with NaN or infinity.", "raise", "drop"),
+    "--sampling": _choice("How rows are drawn.", "systematic", "multinomial", default="systematic"),
+    "--passes": _choice("Passes over the data.", 1, 2, default=1),
     "--tree": _flag("Merge and reduce coresets of blocks."),
-    "--epsilon": {
-        "type": float,
-        "metavar": "SHARE",
-        "help": "Double the size until costs differ by at most this share.",
-    },
+    "--epsilon": _value("SHARE", "Double the size until costs differ by at most this.", float),
     "--plan": _flag("Show the plan, and build nothing."),
-    "--scheduler": {"metavar": "ADDRESS", "help": "Run on the Dask scheduler at this address."},
-    "--workers": {"type": count, "metavar": "N", "help": "Run on N processes of this machine."},
-    "--time-limit": {
-        "type": float,
-        "metavar": "SECONDS",
-        "help": "Stop with an error after this time.",
-    },
+    "--scheduler": _value("ADDRESS", "Run on the Dask scheduler at this address."),
+    "--workers": _value("N", "Run on N processes of this machine.", count),
+    "--time-limit": _value("SECONDS", "Stop with an error after this time.", float),
     "--progress": {
         "action": argparse.BooleanOptionalAction,
         "help": "Show a progress bar. Default: on a terminal.",
     },
     "--overwrite": _flag("Replace an existing output."),
     "--json": _flag("Print one JSON object."),
-    "--name": {"metavar": "LEAF", "help": "Name of the leaf."},
-    "--time": {"metavar": "DATE", "help": "Day, time or number of the leaf, for windows."},
-    "--from": {"dest": "first", "metavar": "LEAF", "help": "First leaf of the window."},
-    "--to": {"dest": "last", "metavar": "LEAF", "help": "Last leaf of the window, included."},
-    "--since": {"type": date, "metavar": "DATE", "help": "First day or time of the window."},
-    "--until": {"type": date, "metavar": "DATE", "help": "Last day or time, included."},
-    "--leaf": {
-        "action": "append",
-        "metavar": "LEAF",
-        "help": "A leaf of the window. Repeat it for several.",
-    },
-    "--folder": {"metavar": "FOLDER", "help": "Folder of the store. Default: a new one."},
+    "--name": _value("LEAF", "Name of the leaf."),
+    "--time": _value("DATE", "Day, time or number of the leaf, for windows."),
+    "--from": {"dest": "first", **_value("LEAF", "First leaf of the window.")},
+    "--to": {"dest": "last", **_value("LEAF", "Last leaf of the window, included.")},
+    "--since": _value("DATE", "First day or time of the window.", date),
+    "--until": _value("DATE", "Last day or time, included.", date),
+    "--leaf": {"action": "append", **_value("LEAF", "A leaf of the window. Repeat it.")},
+    "--folder": _value("FOLDER", "Folder of the store. Default: a new one."),
 }
 
 READING = "--columns --storage-options --missing-chunks --sample-dims --feature-dims --unit-length"
