@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import check_diameter
 from daskcoreset.constructions.coverage.reads import cover
-from daskcoreset.core.block import Block, labels_of
+from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.messages import package_versions
@@ -79,30 +79,27 @@ def check_two_classes(classes: AnyArray) -> None:
         )
 
 
-def distinct_block(data: InMemoryData, codes: IndexArray) -> Block:
-    """Return rows with equal ones merged, by value, with codes for labels and numbers as given."""
-    first, weights = distinct_rows(data.X, data.weights, codes)
-    return Block(data.X[first], weights, codes[first], data.numbers_of(first))
+def distinct_block(data: InMemoryData) -> Block:
+    """Return rows in memory by value, equal ones merged, with their numbers as given."""
+    first, weights = distinct_rows(data.X, data.weights, data.y)
+    return Block(data.X[first], weights, plain_labels(data.y[first]), data.numbers_of(first))
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """Labelled rows as blocks, and what their labels and numbers stand for.
+    """Labelled rows as blocks, and what their numbers stand for.
 
     Attributes
     ----------
     blocks : RowBlocks
     n_rows : int or None
         Rows as given. None for those of the blocks.
-    names : ndarray or None
-        The labels by their codes in the blocks. None if blocks have the labels.
     numbers : ndarray of int64 or None
         The numbers as given of the rows of the blocks. None if blocks have these numbers.
     """
 
     blocks: RowBlocks
     n_rows: int | None = None
-    names: AnyArray | None = None
     numbers: IndexArray | None = None
 
     @classmethod
@@ -111,25 +108,17 @@ class GivenRows:
 
         The result is then independent of the order of the rows and of the split of their weight.
         """
-        names, codes = np.unique(data.y, return_inverse=True)
         n_rows = int(data.X.shape[0])
         if n_rows > _SMALL:
-            blocks = row_blocks(data.X, codes, data.sample_weight)
-            return cls(blocks, n_rows, names, data.numbers)
-        rows = distinct_block(data, codes)
+            return cls(row_blocks(data.X, data.y, data.sample_weight), n_rows, data.numbers)
+        rows = distinct_block(data)
         rows = rows.take(stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(rows)))
-        return cls(row_blocks(rows.points, rows.labels, rows.weights), n_rows, names, rows.rows)
-
-    def named(self, labels: AnyArray) -> AnyArray:
-        """Return labels of the blocks as given."""
-        return labels if self.names is None else self.names[labels]
+        return cls(row_blocks(rows.points, rows.labels, rows.weights), n_rows, rows.rows)
 
     def as_given(self, rows: Block) -> Block:
-        """Return rows of the blocks with the labels and numbers as given."""
+        """Return rows of the blocks with their numbers as given."""
         numbers: Any = rows.rows
-        if self.numbers is not None:
-            numbers = self.numbers[numbers]
-        return replace(rows, labels=plain_labels(self.named(labels_of(rows))), rows=numbers)
+        return rows if self.numbers is None else replace(rows, rows=self.numbers[numbers])
 
 
 class KernelModel(DecisionModel):
@@ -342,8 +331,7 @@ class CoresetKernelClassifier(KernelModel):
         blocks = given.blocks
         blocks.refuse_zeros()
         summary = summarise_classes(blocks)
-        classes = given.named(summary.classes)
-        check_two_classes(classes)
+        check_two_classes(summary.classes)
         gamma = self._gamma_for(summary)
         core, drawn, diameter = self._core_points(blocks, summary, seed)
         machine = self._machine(gamma, core.points)
@@ -374,7 +362,7 @@ class CoresetKernelClassifier(KernelModel):
             self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         self.core_points_, self.diameter_ = np.asarray(core.points), diameter
         self.lam_, self.trace_ = lam, problem.trace
-        self._set_fitted(machine, solution, classes, kept, facts)
+        self._set_fitted(machine, solution, summary.classes, kept, facts)
         return self
 
     def _given(self, X: Any, y: Any, sample_weight: Any, seed: int) -> GivenRows:

@@ -15,7 +15,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.block import labels_of
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import FloatArray
@@ -250,8 +249,7 @@ class ODMClassifier(KernelModel):
         with refuse_as("y"):
             check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
-        names, codes = np.unique(data.y, return_inverse=True)
-        block = distinct_block(data, codes)
+        block = distinct_block(data)
         if len(block) > MAX_GRAM_ROWS:
             raise InvalidInputError(
                 f"X has {len(block)} distinct rows, whose kernel matrix takes "
@@ -260,7 +258,7 @@ class ODMClassifier(KernelModel):
                 remedy=f"use CoresetKernelClassifier, or pass at most {MAX_GRAM_ROWS}",
             )
         summary = summarise_classes(row_blocks(block.points, block.labels, block.weights))
-        check_two_classes(names[summary.classes])
+        check_two_classes(summary.classes)
         machine = self._machine(self._gamma_for(summary), dense_rows(block.points))
         lam = float(summary.weight if self.lam is None else self.lam)
         solution = solve_dual(
@@ -283,8 +281,7 @@ class ODMClassifier(KernelModel):
         used = np.flatnonzero(solution.beta.any(axis=1))
         used = used if len(used) else np.arange(1)  # a model needs a row
         vectors = machine.points[used]
-        labels = plain_labels(names[labels_of(block)[used]])
-        kept = replace(block.take(used), points=vectors, labels=labels)
+        kept = replace(block.take(used), points=vectors)
         facts = {
             "method": "support vectors",
             "n": data.X.shape[0],
@@ -295,5 +292,5 @@ class ODMClassifier(KernelModel):
         self.support_vectors_, self.gap_, self.lam_ = vectors, solution.gaps, lam
         solution = replace(solution, beta=np.ascontiguousarray(solution.beta[used]))
         core = KernelMap(machine.gamma, vectors)
-        self._set_fitted(core, solution, names[summary.classes], kept, facts)
+        self._set_fitted(core, solution, summary.classes, kept, facts)
         return self
