@@ -210,25 +210,20 @@ def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -
     import zarr
 
     group = zarr.create_group(path, zarr_format=3)
-    arrays = {name: _create(group, name, part, rows) for name, part in parts.items()}
-    sizes = parts["X"].block_sizes(rows, len(parts["X"]))
-    start, written = 0, 0
-    waiting: dict[str, list[AnyArray]] = {name: [] for name in parts}
-    with count_reads(progress, len(sizes)) as advance:
-        for size in sizes:
-            stop = start + size
-            for name, part in parts.items():
-                waiting[name].append(_plain(part[start:stop]))
-            start = stop
-            # What does not fill a chunk waits, for a part of one would be read and written again.
-            until = stop if stop == parts["X"].shape[0] else stop - stop % rows
-            if until > written:
-                for name, blocks in waiting.items():
-                    block = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-                    arrays[name][written:until] = block[: until - written]
-                    waiting[name] = [block[until - written :]] if until < stop else []
-                written = until
-            advance(1)
+    sizes = {name: part.block_sizes(rows, len(part)) for name, part in parts.items()}
+    with count_reads(progress, sum(map(len, sizes.values()))) as advance:
+        for name, part in parts.items():
+            array, start = _create(group, name, part, rows), 0
+            held = _plain(part[0:0])
+            for size in sizes[name]:
+                held = np.concatenate([held, _plain(part[start : start + size])])
+                start += size
+                # What does not fill a chunk waits: a part of one would be read and written again.
+                whole = len(held) if start == len(part) else len(held) - start % rows
+                if whole > 0:
+                    array[start - len(held) : start - len(held) + whole] = held[:whole]
+                    held = held[whole:]
+                advance(1)
 
 
 def _create(group: zarr.Group, name: str, part: Any, rows: int) -> Any:
