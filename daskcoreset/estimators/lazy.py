@@ -389,10 +389,6 @@ class RowAttributes(LazyModel):
             X = OpenedRows(data, replace(options, columns=columns))
         return self.predict(X)
 
-    @labels_.setter
-    def labels_(self, labels: Any) -> None:
-        self._labels = labels
-
     @property
     def inertia_(self) -> Any:
         """Cost of the clustering over all rows. It is lazy if X was out of core."""
@@ -406,7 +402,7 @@ class RowAttributes(LazyModel):
     def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
         """Return X and weights of `fit`, out of core, for an attribute that is lazy."""
         if self._source is None:
-            reason = "was fitted out of core in another process, or on labels set by hand"
+            reason = "was fitted out of core in another process"
         elif self.coreset_.provenance["n_dropped"]:
             reason = "left out rows with NaN or infinity, which have no cluster"
             # Of a cube these cells are masked, and there is no need to leave them out.
