@@ -194,42 +194,36 @@ def find_smallest(blocks: RowBlocks, query: MarginQuery) -> SmallestMargins:
 
 
 def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> SmallestMargins:
-    q, n = len(query.normals), len(block)
-    signs, keys = signs_of(block, query.classes), row_keys(block, block_index)
+    q, signs = len(query.normals), signs_of(block, query.classes)
+    keys = row_keys(block, block_index)
     values = np.full((2, query.n_keep, q), np.inf)
     positions = np.full((2, query.n_keep, q), _NONE, dtype=np.int64)
-    tile = max(1, _TILE_NUMBERS // q)
-    for start in range(0, n, tile):
-        within = slice(start, min(n, start + tile))
-        products = inner_products(block.points[within], query.normals) * signs[within, None]
+    tile = max(1, _TILE_NUMBERS // max(1, len(block)))
+    for start in range(0, q, tile):
+        within = slice(start, min(q, start + tile))
+        products = signs[:, None] * inner_products(block.points, query.normals[within])
         if query.subsets is not None:
-            products[~query.subsets.hold(keys[within], query.numbers)] = np.inf
+            products[~query.subsets.hold(keys, query.numbers[within])] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
-            of_class = np.flatnonzero(signs[within] == sign)
-            _insert(values[group], positions[group], products[of_class], of_class + start)
+            of_class = np.flatnonzero(signs == sign)
+            chosen, least = _smallest_of_columns(products[of_class], query.n_keep)
+            values[group, : len(least), within] = least
+            found = np.where(np.isfinite(least), of_class[chosen], _NONE)
+            positions[group, : len(least), within] = found
     used = np.unique(positions[positions >= 0])
-    of_rows = np.where(positions >= 0, keys[positions], _NONE) if n else positions
-    return SmallestMargins(
-        values, of_rows, SelectedRows.of(block, block_index, used, np.zeros(len(used)))
-    )
+    of_rows = np.where(positions >= 0, keys[positions], _NONE) if len(block) else positions
+    rows = SelectedRows.of(block, block_index, used, np.zeros(len(used)))
+    return SmallestMargins(values, of_rows, rows)
 
 
-def _insert(values: FloatArray, positions: IndexArray, products: FloatArray, rows: Any) -> None:
-    """Insert new rows among the smallest so far; of equal ones the earlier comes first."""
-    n_keep = len(values)
-    if not len(rows):
-        return
-    if len(rows) > n_keep:
-        # Nearly all rows are above the largest kept; one comparison clears them.
-        limit = np.minimum(values[-1], np.partition(products, n_keep - 1, axis=0)[n_keep - 1])
-        near = (products <= limit).any(axis=1)
-        products, rows = products[near], rows[near]
-    both = np.concatenate([values, products])
-    both_rows = np.concatenate([positions, np.broadcast_to(rows[:, None], products.shape)])
-    order = np.argsort(both, axis=0, kind="stable")[:n_keep]
-    values[:] = np.take_along_axis(both, order, axis=0)
-    chosen = np.take_along_axis(both_rows, order, axis=0)
-    positions[:] = np.where(np.isfinite(values), chosen, _NONE)
+def _smallest_of_columns(numbers: FloatArray, count: int) -> tuple[IndexArray, FloatArray]:
+    """Rows of the smallest numbers of each column, the first of equal ones, and the numbers."""
+    near = np.arange(len(numbers))
+    if len(numbers) > count:  # a sort of all rows would take longer than the read
+        limit = np.partition(numbers, count - 1, axis=0)[count - 1]
+        near = np.flatnonzero((numbers <= limit).any(axis=1))
+    order = near[np.argsort(numbers[near], axis=0, kind="stable")[:count]]
+    return order, np.take_along_axis(numbers, order, axis=0)
 
 
 def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, float, int]:

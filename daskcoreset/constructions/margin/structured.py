@@ -238,13 +238,10 @@ class MultiClassProblem(ClassProblem):
         """Return the best other class of every row, the first of equal ones."""
         n = len(starts) - 1
         rivals, margins = np.empty(n, dtype=np.int64), np.zeros(n)
-        inner, constant = self.hyperplanes(w)
-        if self.center is not None:
-            # Of rows far from the origin as exact as the rows, for products are of 64 bits.
-            constant = constant - np.einsum("kj,j->k", inner, self.center)
+        W, b = self.planes_of_rows(w)
         for start in range(0, n, _TILE):
             part = slice(start, min(n, start + _TILE))
-            scores = inner_products(points[part], inner) + constant
+            scores = inner_products(points[part], W) + b
             rows = np.arange(len(scores))
             if labels is not None:
                 right = scores[rows, labels[part]]
@@ -259,6 +256,7 @@ class MultiClassProblem(ClassProblem):
         inner, constant = self.hyperplanes(w)
         W = np.ascontiguousarray(inner)
         if self.center is not None:
+            # Of rows far from the origin as exact as the rows, for products are of 64 bits.
             constant = constant - np.einsum("kj,j->k", W, self.center)
         return W, constant
 

@@ -30,7 +30,7 @@ from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError, NotSeparableError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import is_in_memory, refuse_as
@@ -99,14 +99,13 @@ class MarginModel(DecisionModel):
             return blocks
         with refuse_as("y"):
             check_classification_targets(data.y)
-        n = data.X.shape[0]
         return row_blocks(
             data.X,
             data.y,
             data.sample_weight,
-            groups=vector_of(groups, n),
+            groups=groups,
             # One block holds all examples of several rows.
-            chunks="auto" if groups is None else n,
+            chunks="auto" if groups is None else data.X.shape[0],
             on_invalid=self.on_invalid,
         )
 
@@ -130,20 +129,6 @@ class MarginModel(DecisionModel):
         if self._column_names is not None:
             record["columns"] = self._column_names
         self.coreset_ = Coreset(core.points, core.weights, core.indices, core.labels, record)
-
-
-def vector_of(groups: Any, n_rows: int) -> AnyArray | None:
-    """Return groups in memory as an array, or None without groups."""
-    if groups is None:
-        return None
-    vector: AnyArray = np.asarray(groups)
-    if vector.shape != (n_rows,):
-        raise InvalidInputError(
-            f"groups has shape {vector.shape}, but X has {n_rows} rows",
-            argument="groups",
-            remedy="pass one value per row",
-        )
-    return vector
 
 
 class HardMarginModel(MarginModel):

@@ -29,8 +29,8 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.estimators.checks import is_in_memory, refuse_as
-from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel, vector_of
-from daskcoreset.execution.engine import map_rows
+from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel
+from daskcoreset.execution.engine import map_reduce, map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 # ``problem(n_features, n_classes)``.
@@ -265,8 +265,8 @@ class StructuredMaxMargin(MarginModel):
         if is_in_memory(groups):
             data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
         if data is not None:
-            n = data.X.shape[0]
-            return predict(Block(data.X, np.ones(n), groups=vector_of(groups, n)))
+            blocks = row_blocks(data.X, groups=groups, chunks=data.X.shape[0])
+            return map_reduce(blocks, predict, np.append).value
         blocks = self._checked(row_blocks(self._as_fitted(X), groups=groups))
         if groups is not None:
             check_whole(blocks)
@@ -338,7 +338,7 @@ class StructuredMaxMargin(MarginModel):
 
 
 def _predict_block(
-    block: Block, *, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
+    block: Block, *_: object, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
 ) -> AnyArray:
     """Predict the best answer to every example of a block."""
     codes = answers_of(problem, w, block)

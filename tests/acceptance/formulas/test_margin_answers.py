@@ -261,8 +261,9 @@ def test_sequences__bad_input_is_refused() -> None:
     model = es.StructuredMaxMargin("sequence")
     with pytest.raises(face.CoresetError, match="groups is None"):
         model.fit(X, y)
-    with pytest.raises(face.CoresetError, match="one value per row"):
+    with pytest.raises(face.CoresetError, match="one entry per row") as caught:
         model.fit(X, y, groups=groups[1:])
+    assert caught.value.argument == "groups"
     with pytest.raises(face.CoresetError):
         model.fit(X, np.zeros(len(y)), groups=groups)
     model.fit(X, y, groups=groups)
