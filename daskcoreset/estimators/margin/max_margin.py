@@ -140,8 +140,12 @@ class HardMarginModel(MarginModel):
     random_state: RandomState
 
     @abstractmethod
-    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> None:
-        """Find the separator and keep it."""
+    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> Any:
+        """Find the separator."""
+
+    @abstractmethod
+    def _keep(self, found: Any, summary: ClassSummary) -> None:
+        """Set the attributes of a separator."""
 
     @abstractmethod
     def _keep_soft(self, error: NotSeparableError) -> None:
@@ -159,10 +163,8 @@ class HardMarginModel(MarginModel):
                 argument="y",
                 remedy="pass rows of two classes",
             )
-        self.classes_ = classes
-        self.separable_ = True
         try:
-            self._separate(blocks, summary)
+            found = self._separate(blocks, summary)
         except NotSeparableError as error:
             if self.on_inseparable == "raise":
                 raise
@@ -170,12 +172,18 @@ class HardMarginModel(MarginModel):
                 f"a soft margin is fitted, because {error.problem}; "
                 f'pass on_inseparable="raise" to stop.'
             )
-            self.separable_ = False
-            self._soften(blocks, summary)
+            normals, intercepts, sample = self._softened(blocks, summary)
+            self.classes_, self.separable_, self.coreset_ = classes, False, sample
+            self._set_hyperplanes(normals, intercepts)
             self._keep_soft(error)
+        else:
+            self.classes_, self.separable_ = classes, True
+            self._keep(found, summary)
         return self
 
-    def _soften(self, blocks: RowBlocks, summary: ClassSummary) -> None:
+    def _softened(
+        self, blocks: RowBlocks, summary: ClassSummary
+    ) -> tuple[FloatArray, FloatArray, Coreset]:
         """Fit a soft margin, to a uniform sample or to all rows if they are few."""
         seed = resolve_seed(self.random_state)
         n_rows, classes = blocks.n_rows, summary.classes
@@ -208,8 +216,8 @@ class HardMarginModel(MarginModel):
             "objective": LinearCost(lam=float(self.C), intercept=self.fit_intercept).record(),
         }
         numbers = row_numbers(read.value.keys, summary.starts)
-        self.coreset_ = Coreset(rows.points, weights, numbers, plain_labels(labels), record)
-        self._set_hyperplanes(np.stack([w for w, _ in fits]), np.array([b for _, b in fits]))
+        sample = Coreset(rows.points, weights, numbers, plain_labels(labels), record)
+        return np.stack([w for w, _ in fits]), np.array([b for _, b in fits]), sample
 
 
 def _coins(block: Block, block_index: int, seed: int) -> FloatArray:
@@ -405,13 +413,12 @@ class MaxMarginClassifier(HardMarginModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> None:
-        epsilon = self.epsilon
+    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> CoreSet[Any]:
+        classes, epsilon = summary.classes, self.epsilon
         if blocks.are_views and (blocks.stored_bytes or 0) <= HUGE_BYTES:
-            epsilon = min(epsilon, _EXACT if len(summary.classes) == 2 else _EXACT_CLASSES)
-        found: CoreSet[Any]
-        if len(summary.classes) == 2:
-            found = max_margin(
+            epsilon = min(epsilon, _EXACT if len(classes) == 2 else _EXACT_CLASSES)
+        if len(classes) == 2:
+            return max_margin(
                 blocks,
                 summary,
                 epsilon=epsilon,
@@ -419,24 +426,22 @@ class MaxMarginClassifier(HardMarginModel):
                 violators=self.violators,
                 max_passes=self.max_passes,
             )
-            dual = found.dual * signs_of(found.core.block, summary.classes)
+        problem = MultiClassProblem.of(summary, intercept=self.fit_intercept)
+        return structured_margin(
+            blocks, problem, epsilon, classes=classes, max_passes=self.max_passes, reads=1
+        )
+
+    def _keep(self, found: CoreSet[Any], summary: ClassSummary) -> None:
+        self.dual_coef_ = found.dual
+        if len(summary.classes) == 2:
+            self.dual_coef_ *= signs_of(found.core.block, summary.classes)
             self._set_hyperplanes(found.w[None], np.array([found.hard.intercept]))
         else:
             problem = MultiClassProblem.of(summary, intercept=self.fit_intercept)
-            found = structured_margin(
-                blocks,
-                problem,
-                epsilon,
-                classes=summary.classes,
-                max_passes=self.max_passes,
-                reads=1,
-            )
-            dual = found.dual
             self._set_hyperplanes(*problem.planes_of_rows(found.w))
         self.result_, self.evidence_, self.trace_ = found, None, found.trace
         self.margin_, self.core_margin_ = found.margin, found.core_margin
-        self.factor_ = found.factor
-        self.core_indices_, self.dual_coef_ = found.indices, dual
+        self.factor_, self.core_indices_ = found.factor, found.indices
         self._keep_core("max_margin", found.rows(), found.n_rows, found.describe())
 
     def _keep_soft(self, error: NotSeparableError) -> None:
@@ -574,7 +579,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         """
         return self._fit(X, y, None)
 
-    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> None:
+    def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> OutlierMargin:
         if len(summary.classes) > 2:
             raise InvalidInputError(
                 "Only binary classification is supported. The type of the target is multiclass",
@@ -589,7 +594,10 @@ class OutlierMaxMarginClassifier(HardMarginModel):
             max_problems=self.max_problems,
             max_passes=self.max_passes,
         )
-        found = search.result(self.method, self.confidence, self.random_state)
+        return search.result(self.method, self.confidence, self.random_state)
+
+    def _keep(self, found: OutlierMargin, summary: ClassSummary) -> None:
+        del summary
         self._set_hyperplanes(found.w[None], np.array([found.intercept]))
         self.result_, self.outliers_ = found, found.outliers
         self.margin_, self.core_margin_ = found.margin, found.core_margin

@@ -6,7 +6,8 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.errors import CoresetWarning
+from daskcoreset import estimators
+from daskcoreset.errors import CoresetWarning, NotSeparableError
 from daskcoreset.estimators import MaxMarginClassifier
 from daskcoreset.solvers.hard_margin import hard_margin
 from tests.tools.margins import rows
@@ -44,6 +45,18 @@ def test_epsilon_that_was_used_is_recorded() -> None:
     assert three.coreset_.provenance["epsilon"] == 1e-6
     assert MaxMarginClassifier(0.3).fit(X, y).coreset_.provenance["epsilon"] == 1e-9
     assert MaxMarginClassifier(0.3).fit(lazy, y).coreset_.provenance["epsilon"] == 0.3
+
+
+@pytest.mark.parametrize("name", ["MaxMarginClassifier", "OutlierMaxMarginClassifier"])
+def test_a_fit_that_fails_leaves_the_model_as_it_is(name: str) -> None:
+    X, y = rows(2, 60)
+    model = getattr(estimators, name)(on_inseparable="raise").fit(X, np.where(y > 0, "a", "b"))
+    margin, predicted = model.margin_, model.predict(X)
+    with pytest.raises(NotSeparableError):
+        model.fit(X, np.where(np.arange(60) % 2, "c", "d"))
+    assert model.classes_.tolist() == ["a", "b"]
+    assert model.margin_ == margin
+    assert (model.predict(X) == predicted).all()
 
 
 def test_soft_margin_of_more_columns_than_rows() -> None:
