@@ -370,10 +370,7 @@ class SVMDraws:
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
         targets = signs_of(class_codes(rows, classes), len(classes))
         fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)
-        fits = []
-        for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
-            pilot = np.append(coef, shift) if self.intercept else coef
-            fits.append(fit_to(signs, weights, lam, start=pilot if roughly else None))
+        fits = [fit_to(signs, weights, lam) for signs in targets.T]
         truth = signs_of(class_codes(candidates, classes), len(classes))
         losses = np.zeros(len(candidates))
         for part, tile in parts(candidates, summary):
