@@ -15,7 +15,6 @@ from daskcoreset._build import build_and_hold_out
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.estimators.base import (
@@ -185,10 +184,9 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
 
     def _solve(self, problem: Problem) -> None:
         coreset, held_out = problem.coreset, problem.beside
-        points, weights, _ = deduplicate(coreset.points, coreset.weights)
         fit = fit_mixture(
-            points,
-            weights,
+            coreset.points,
+            coreset.weights,
             n_components=self.n_components,
             covariance_type=self.covariance_type,
             tol=self.tol,
@@ -207,7 +205,7 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
         self.covariances_, self.precisions_ = mixture.covariances, mixture.precisions
         self.precisions_cholesky_ = mixture.precisions_cholesky
         self.converged_, self.n_iter_ = fit.converged, fit.n_iter
-        self.lower_bounds_ = fit.lower_bounds.tolist()
+        self.lower_bounds_ = [*fit.lower_bounds]
         self.lower_bound_, self.lower_bound_error_ = bound, error
         if held_out is not None:
             self._warn_of_rows_without_density(bound)

@@ -17,7 +17,6 @@ from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (
     MixtureModel,
-    as_covariance_type,
     log_normalizer,
     mixture_from_covariances,
     score_samples,
@@ -199,4 +198,4 @@ def _mixture_of(estimator: Any, name: str) -> MixtureModel:
             remedy="fit one, or pass a MixtureModel",
         )
     weights, means, covariances = (np.asarray(part, dtype=np.float64) for part in parts)
-    return mixture_from_covariances(as_covariance_type(kind), weights, means, covariances)
+    return mixture_from_covariances(kind, weights, means, covariances)

@@ -12,7 +12,13 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.kmeans import Clusters, assign
-from daskcoreset.solvers.mixture.model import CovarianceType, MixtureModel, posterior, whitened
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
+    MixtureModel,
+    posterior,
+    squared_lengths,
+    whitened,
+)
 from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components
 
 # Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.
@@ -72,16 +78,16 @@ def leverages(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     >>> leverages(standard, np.array([[0.0], [1.0], [3.0]]))
     array([ 1.5,  2. , 42. ])
     """
-    k, d = mixture.means.shape
-    lengths, spread = np.empty((k, len(tile))), np.empty((k, len(tile)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for some, gaps in whitened(mixture, tile):
-            np.einsum("kri,kri->kr", gaps, gaps, out=lengths[some])
-            if mixture.covariance_type == "diag":
-                squares = np.square(np.clip(gaps, -_LARGEST_GAP, _LARGEST_GAP, out=gaps), out=gaps)
+    d = mixture.means.shape[1]
+    lengths = squared_lengths(mixture, tile)
+    spread = np.empty_like(lengths)
+    if mixture.covariance_type == "diag":
+        with np.errstate(over="ignore", invalid="ignore"):
+            for out, gaps in zip(spread, whitened(mixture, tile), strict=True):
+                squares = np.square(np.clip(gaps, -_LARGEST_GAP, _LARGEST_GAP))
                 squares -= 1.0
-                np.einsum("kri,kri->kr", squares, squares, out=spread[some])
-    shares = posterior(mixture, tile, lengths)[1]
+                np.einsum("ri,ri->r", squares, squares, out=out)
+    shares = posterior(mixture, lengths)[1]
     np.square(shares, out=shares)
     shares /= np.maximum(mixture.weights, np.finfo(np.float64).tiny)[:, np.newaxis]
     np.minimum(lengths, d * _LARGEST_GAP**2, out=lengths)
@@ -131,15 +137,14 @@ def derivatives(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     pairs = np.triu_indices(d, 1)
     of_one = count_derivatives(mixture.covariance_type, 1, d)
     found = np.empty((len(tile), k, of_one))
-    shares = posterior(mixture, tile)[1]
+    shares = posterior(mixture, squared_lengths(mixture, tile))[1]
     shares /= np.sqrt(np.maximum(mixture.weights, np.finfo(np.float64).tiny))[:, np.newaxis]
-    for some, gaps in whitened(mixture, tile):
-        found[:, some, 0] = 1.0
-        found[:, some, 1 : d + 1] = gaps.swapaxes(0, 1)
-        found[:, some, d + 1 : 2 * d + 1] = (gaps.swapaxes(0, 1) ** 2 - 1.0) / np.sqrt(2.0)
+    for j, gaps in enumerate(whitened(mixture, tile)):
+        found[:, j, 0] = 1.0
+        found[:, j, 1 : d + 1] = gaps
+        found[:, j, d + 1 : 2 * d + 1] = (gaps**2 - 1.0) / np.sqrt(2.0)
         if mixture.covariance_type == "full":
-            products = gaps[:, :, pairs[0]] * gaps[:, :, pairs[1]]
-            found[:, some, 2 * d + 1 :] = products.swapaxes(0, 1)
+            found[:, j, 2 * d + 1 :] = gaps[:, pairs[0]] * gaps[:, pairs[1]]
     found *= shares.T[:, :, np.newaxis]
     return found.reshape(len(tile), -1)
 
@@ -219,9 +224,9 @@ def _pilot(
     _, codes = np.unique(labels, return_inverse=True)
     shares = np.zeros((codes.max() + 1, len(points)))
     shares[codes, np.arange(len(points))] = weights
-    moments = moments_of_components(points, shares, kind)
-    mixture = maximisation(moments, None, _PILOT_REGULARISATION)
+    moments = moments_of_components(points, shares, 0.0, kind)
+    mixture = maximisation(moments, kind, None, _PILOT_REGULARISATION)
     for _ in range(n_steps):
         moments = expectation(mixture, points, weights)
-        mixture = maximisation(moments, mixture, _PILOT_REGULARISATION)
+        mixture = maximisation(moments, kind, mixture, _PILOT_REGULARISATION)
     return mixture

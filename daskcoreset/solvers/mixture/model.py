@@ -1,24 +1,23 @@
-r"""Gaussian mixtures: their parameters, samples, and densities block by block.
+r"""Gaussian mixtures: their parameters, samples, and densities a few rows at a time.
 
-The parametrisation is scikit-learn's: ``precisions_cholesky`` holds an upper-triangular U
-with :math:`U U^T = \Sigma^{-1}`, so that :math:`(x - \mu)^T \Sigma^{-1} (x - \mu) =
-|(x - \mu) U|^2` needs no solve.
+The parametrisation is scikit-learn's. ``precisions_cholesky`` holds an upper-triangular U with
+:math:`U U^T = \Sigma^{-1}`, so :math:`(x - \mu)^T \Sigma^{-1} (x - \mu) = |(x - \mu) U|^2` needs no
+solve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.validation import as_int
 from daskcoreset.errors import InvalidInputError
-
-# Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once.
-_TILE_NUMBERS = 2**18
 
 # Least variance of a spike, in units of what is added to all variances, and of the largest one.
 _AT_FLOOR, _ROUNDING = 2.0, 1e-14
@@ -33,8 +32,8 @@ CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
 class MixtureModel:
     r"""Parameters of :math:`p(x) = \sum_k \pi_k \mathcal N(x; \mu_k, \Sigma_k)`.
 
-    Make one with `mixture_from_covariances` or `mixture_from_precisions`, which check the
-    matrices. Immutable, picklable, and small enough to be sent to every block.
+    Make one with `mixture_from_covariances`. Immutable, picklable, and small enough to be sent to
+    every block.
 
     Attributes
     ----------
@@ -46,7 +45,7 @@ class MixtureModel:
         The shape is (k, d, d), (d, d), (k, d) or (k,), in the order of the types.
     precisions_cholesky : ndarray, float64
         Upper-triangular factors of the inverse covariances, or inverse standard
-        deviations; of the shape of `covariances`.
+        deviations. Of the shape of `covariances`.
 
     References
     ----------
@@ -71,6 +70,16 @@ class MixtureModel:
     def n_parameters(self) -> int:
         """Free parameters: those of the covariances, k d means and k - 1 weights."""
         return count_parameters(self.covariance_type, *self.means.shape)
+
+    @property
+    def factors(self) -> FloatArray:
+        """Factors or inverse standard deviations by component, of shape (k, d, d) or (k, d)."""
+        k, d = self.means.shape
+        if self.covariance_type == "tied":
+            return np.broadcast_to(self.precisions_cholesky, (k, d, d))
+        if self.covariance_type == "spherical":
+            return np.broadcast_to(self.precisions_cholesky[:, np.newaxis], (k, d))
+        return self.precisions_cholesky
 
 
 def count_parameters(covariance_type: CovarianceType, n_components: int, n_features: int) -> int:
@@ -106,23 +115,6 @@ def count_spikes(mixture: MixtureModel, reg_covar: float) -> int:
     return int(np.count_nonzero(spread.min(axis=-1) <= _AT_FLOOR * reg_covar + rounding))
 
 
-def as_covariance_type(name: str) -> CovarianceType:
-    """Return `name`, checked.
-
-    Examples
-    --------
-    >>> as_covariance_type("diag")
-    'diag'
-    """
-    if name not in get_args(CovarianceType):
-        raise InvalidInputError(
-            f"covariance_type is {name!r}",
-            argument="covariance_type",
-            remedy=f"pass one of {', '.join(get_args(CovarianceType))}",
-        )
-    return cast("CovarianceType", name)
-
-
 def mixture_from_covariances(
     covariance_type: CovarianceType, weights: FloatArray, means: FloatArray, covariances: FloatArray
 ) -> MixtureModel:
@@ -143,8 +135,7 @@ def mixture_from_covariances(
     Raises
     ------
     InvalidInputError
-        If a covariance is not positive definite, or so nearly singular that its Cholesky
-        factorisation fails in float64.
+        If a covariance is not positive definite in float64.
 
     Examples
     --------
@@ -159,81 +150,20 @@ def mixture_from_covariances(
             factors = np.stack([_inverse_factor(covariance) for covariance in covariances])
         elif covariance_type == "tied":
             factors = _inverse_factor(covariances)
-        else:
-            if not (covariances > 0.0).all():
-                raise np.linalg.LinAlgError  # noqa: TRY301  # one message for all types
+        elif (covariances > 0.0).all():
             factors = 1.0 / np.sqrt(covariances)
+        else:
+            raise singular_error(covariance_type, covariances)
     except np.linalg.LinAlgError:
         raise singular_error(covariance_type, covariances) from None
     return MixtureModel(covariance_type, weights, means, covariances, factors)
 
 
-def sample(
-    mixture: MixtureModel, n_samples: int = 1, random_state: RandomState = None
-) -> tuple[FloatArray, IndexArray]:
-    """Draw rows from the mixture.
-
-    Parameters
-    ----------
-    mixture : MixtureModel
-    n_samples : int, default=1
-        Rows to draw, at least one.
-    random_state : int, Generator, RandomState or None, default=None
-        An int gives the same rows on every call.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, d), float64
-        Ordered by component, as scikit-learn's are.
-    labels : ndarray of shape (n_samples,), int64
-        Component of every row.
-
-    Raises
-    ------
-    InvalidInputError
-        If `n_samples` is less than one.
-
-    Examples
-    --------
-    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
-    >>> X, labels = sample(mixture, 3, random_state=0)
-    >>> X.shape, labels
-    ((3, 2), array([0, 0, 1]))
-    """
-    import scipy.linalg
-
-    if n_samples < 1:
-        raise InvalidInputError(
-            f"n_samples must be at least 1, got {n_samples}",
-            argument="n_samples",
-            remedy="pass a positive int",
-        )
-    rng = np.random.default_rng(resolve_seed(random_state))
-    # Normalised again: the generator refuses sums that exceed one by rounding.
-    counts = rng.multinomial(n_samples, mixture.weights / mixture.weights.sum())
-    labels = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    normal = rng.standard_normal((n_samples, mixture.means.shape[1]))
-    factor = mixture.precisions_cholesky
-    if mixture.covariance_type == "diag":
-        normal /= factor[labels]
-    elif mixture.covariance_type == "spherical":
-        normal /= factor[labels, np.newaxis]
-    else:
-        # Rows z U^{-1} of standard normal z have the covariance U^{-T} U^{-1}.
-        for component in range(len(counts)):
-            rows = labels == component
-            upper = factor[component] if mixture.covariance_type == "full" else factor
-            drawn = scipy.linalg.solve_triangular(upper, normal[rows].T, trans="T")
-            normal[rows] = drawn.T
-    return normal + mixture.means[labels], labels
-
-
 def _inverse_factor(covariance: FloatArray) -> FloatArray:
-    from scipy.linalg.lapack import dtrtrs
+    from scipy.linalg import solve_triangular
 
     lower = np.linalg.cholesky(covariance)
-    # What solve_triangular calls, and half of its time: matrices are small, and many.
-    inverse, _ = dtrtrs(lower.T, np.eye(len(covariance)), lower=0, trans=1)
+    inverse = solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
     return np.ascontiguousarray(inverse.T)
 
 
@@ -257,143 +187,100 @@ def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInpu
     )
 
 
-def responsibilities(mixture: MixtureModel, X: Points) -> FloatArray:
-    r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
+def sample(
+    mixture: MixtureModel, n_samples: int = 1, random_state: RandomState = None
+) -> tuple[FloatArray, IndexArray]:
+    """Draw rows from the mixture.
 
-    Rows are of a block, and those of the answer, of shape (n, k), add up to one. A row so far out
-    that the square of its distance overflows has no defined component: it gets the
-    component weights. A NaN or an infinity is an `InvalidInputError`.
+    Parameters
+    ----------
+    mixture : MixtureModel
+    n_samples : int, default=1
+        Rows to draw, at least one.
+    random_state : int, Generator, RandomState or None, default=None
+        An int gives the same rows on every call.
 
-    Examples
-    --------
-    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
-    >>> responsibilities(mixture, np.array([[0.0, 0.0]]))
-    array([[0.5, 0.5]])
-    """
-    out = np.empty((X.shape[0], len(mixture.means)))
-    for rows, tile in tiles(X, len(mixture.means)):
-        out[rows] = posterior(mixture, tile)[1].T
-    return out
-
-
-def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
-    r"""Log-density of every row under the mixture, :math:`\log p(x)`.
-
-    The result has shape (n,). It is minus infinity for a row whose squared distance overflows. A
-    NaN or an infinity is an `InvalidInputError`.
-
-    Examples
-    --------
-    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
-    >>> score_samples(mixture, np.array([[0.0], [1.0]])).round(6)
-    array([-0.918939, -1.418939])
-    """
-    out = np.empty(X.shape[0])
-    for rows, tile in tiles(X, len(mixture.means)):
-        out[rows] = posterior(mixture, tile)[0]
-    return out
-
-
-def assign(mixture: MixtureModel, X: Points) -> IndexArray:
-    """Most probable component of every row, the lowest of those that tie.
-
-    The result has shape (n,), int64. No array of n x k numbers is formed. A NaN or an infinity is
-    an `InvalidInputError`.
+    Returns
+    -------
+    X : ndarray of shape (n_samples, d), float64
+        Ordered by component, as scikit-learn's are.
+    labels : ndarray of shape (n_samples,), int64
+        Component of every row.
 
     Examples
     --------
     >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
-    >>> assign(mixture, np.array([[0.0, 2.0], [2.0, 0.0]]))
-    array([1, 0])
+    >>> X, labels = sample(mixture, 3, random_state=0)
+    >>> X.shape, labels
+    ((3, 2), array([0, 0, 1]))
     """
-    out = np.empty(X.shape[0], dtype=np.int64)
-    for rows, tile in tiles(X, len(mixture.means)):
-        out[rows] = posterior(mixture, tile)[1].argmax(axis=0)
-    return out
+    from scipy.linalg import solve_triangular
+
+    count = as_int("n_samples", n_samples)
+    rng = np.random.default_rng(resolve_seed(random_state))
+    # Normalised again: the generator refuses sums that exceed one by rounding.
+    counts = rng.multinomial(count, mixture.weights / mixture.weights.sum())
+    labels = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    rows = rng.standard_normal((count, mixture.means.shape[1]))
+    for component, factor in enumerate(mixture.factors):
+        own = rows[labels == component]
+        # Rows z U^{-1} of standard normal z have the covariance U^{-T} U^{-1}.
+        spread = own / factor if factor.ndim == 1 else solve_triangular(factor, own.T, trans="T").T
+        rows[labels == component] = spread + mixture.means[component]
+    return rows, labels
 
 
-def tiles(X: Points, n_components: int) -> Iterator[tuple[slice, FloatArray]]:
-    """Slices of rows with the rows themselves, dense and float64, a few MiB at a time."""
-    size = max(256, _TILE_NUMBERS // max(n_components, X.shape[1]))
-    for start in range(0, max(1, X.shape[0]), size):  # at least one tile, be it empty
-        rows = slice(start, min(start + size, X.shape[0]))
-        tile = X[rows]
-        dense = tile if isinstance(tile, np.ndarray) else tile.toarray()
-        yield rows, dense.astype(np.float64, copy=False)
-
-
-def groups(n_components: int, tile: FloatArray) -> Iterator[slice]:
-    """Slices of components whose differences to a tile make one temporary."""
-    size = max(1, _TILE_NUMBERS // max(1, tile.size))
-    for start in range(0, n_components, size):
-        yield slice(start, start + size)
-
-
-def whitened(mixture: MixtureModel, tile: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    r"""Slices of components with :math:`(x - \mu_k) U_k`, of shape (some, rows, d), of a tile."""
-    kind, factor = mixture.covariance_type, mixture.precisions_cholesky
-    for some in groups(len(mixture.means), tile):
-        gaps = tile - mixture.means[some, np.newaxis]
-        some_factors = factor if kind == "tied" else factor[some]
-        if kind in ("full", "tied"):
-            gaps = gaps @ some_factors
-        else:
-            gaps *= some_factors.reshape(len(some_factors), 1, -1)
-        yield some, gaps
+def whitened(mixture: MixtureModel, tile: FloatArray) -> Iterator[FloatArray]:
+    r"""Yield :math:`(x - \mu_k) U_k` of all rows, of shape (rows, d), for one component a time."""
+    for mean, factor in zip(mixture.means, mixture.factors, strict=True):
+        gaps = tile - mean
+        yield gaps @ factor if factor.ndim == 2 else gaps * factor
 
 
 def squared_lengths(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
-    """Squared lengths of `whitened` rows (k, rows), which may overflow."""
+    """Return squared lengths of `whitened` rows, of shape (k, rows). Those that overflow are inf.
+
+    Raises
+    ------
+    InvalidInputError
+        If a row has a NaN or an infinity.
+    """
     out = np.empty((len(mixture.means), len(tile)))
     with np.errstate(over="ignore", invalid="ignore"):
-        for some, gaps in whitened(mixture, tile):
-            np.einsum("kri,kri->kr", gaps, gaps, out=out[some])
-    return out
-
-
-def posterior(
-    mixture: MixtureModel, tile: FloatArray, lengths: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Log-densities (rows,) of a tile and responsibilities (k, rows), one row a component.
-
-    With its `squared_lengths`, where these are known.
-    """
-    lengths = squared_lengths(mixture, tile) if lengths is None else lengths.copy()
-    joint = _densities(mixture, tile, lengths)
-    with np.errstate(divide="ignore"):  # a component may have weight zero
-        joint += np.log(mixture.weights)[:, np.newaxis]
-    # About the largest term, so that the exponentials of a far row do not all vanish.
-    top = joint.max(axis=0)
-    lost = np.isneginf(top)
-    if lost.any():
-        joint[:, lost] = 0.0
-        top[lost] = 0.0
-    joint -= top
-    np.exp(joint, out=joint)
-    total = joint.sum(axis=0)
-    joint /= total
-    density = top + np.log(total)
-    if lost.any():
-        joint[:, lost] = mixture.weights[:, np.newaxis]
-        density[lost] = -np.inf
-    return density, joint
-
-
-def _densities(mixture: MixtureModel, tile: FloatArray, out: FloatArray) -> FloatArray:
-    """Return logarithms of densities, in place of squared lengths."""
-    # The square of a distance may overflow: its density is zero, its logarithm -inf or NaN.
-    with np.errstate(over="ignore", invalid="ignore"):
-        out += mixture.means.shape[1] * _LOG_2PI
-        out *= -0.5
-        total = out.sum()
-    if not np.isfinite(total):
+        for lengths, rows in zip(out, whitened(mixture, tile), strict=True):
+            np.einsum("ri,ri->r", rows, rows, out=lengths)
+    if not np.isfinite(out.sum()):
         if not np.isfinite(tile).all():
             raise InvalidInputError(
                 "X holds a NaN or an infinity", argument="X", remedy="remove or impute such rows"
             )
-        out[np.isnan(out)] = -np.inf
-    out += _log_determinants(mixture)
+        out[np.isnan(out)] = np.inf
     return out
+
+
+def posterior(mixture: MixtureModel, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log-densities (rows,) and responsibilities (k, rows) of rows by `squared_lengths`.
+
+    If all squares overflow, the density is zero, and the responsibilities are the weights.
+    """
+    joint = _log_weights(mixture)[:, np.newaxis] - 0.5 * lengths
+    # About the largest term, so that the exponentials of a far row do not all vanish.
+    top = joint.max(axis=0)
+    lost = np.isneginf(top)
+    joint -= np.where(lost, 0.0, top)
+    np.exp(joint, out=joint)
+    joint[:, lost] = mixture.weights[:, np.newaxis]
+    total = joint.sum(axis=0)
+    joint /= total
+    return np.where(lost, -np.inf, top + np.log(total)), joint
+
+
+def _log_weights(mixture: MixtureModel) -> FloatArray:
+    r"""Return the logarithms of :math:`\pi_k |2 \pi \Sigma_k|^{-1/2}`, of shape (k,)."""
+    diagonals = variances_of("full" if mixture.factors.ndim == 3 else "diag", mixture.factors)
+    with np.errstate(divide="ignore"):  # a component may have weight zero
+        weights = np.log(mixture.weights)
+    return np.asarray(weights + np.log(diagonals).sum(axis=1) - 0.5 * diagonals.shape[1] * _LOG_2PI)
 
 
 def log_normalizer(mixture: MixtureModel) -> float:
@@ -407,18 +294,66 @@ def log_normalizer(mixture: MixtureModel) -> float:
     >>> round(log_normalizer(mixture), 6)
     -0.918939
     """
-    k, d = mixture.means.shape
-    logs = np.broadcast_to(_log_determinants(mixture)[:, 0] - 0.5 * d * _LOG_2PI, (k,))
-    with np.errstate(divide="ignore"):
-        return float(np.logaddexp.reduce(logs + np.log(mixture.weights)))
+    return float(np.logaddexp.reduce(_log_weights(mixture)))
 
 
-def _log_determinants(mixture: MixtureModel) -> FloatArray:
-    r"""Logarithm of :math:`|\Sigma_k|^{-1/2}`, of shape (k, 1) or (1, 1)."""
-    logs = np.log(variances_of(mixture.covariance_type, mixture.precisions_cholesky))
-    if mixture.covariance_type == "spherical":
-        logs = logs[:, np.newaxis] * np.ones(mixture.means.shape[1])
-    return np.asarray(logs.sum(axis=-1)).reshape(-1, 1)
+def _posteriors(mixture: MixtureModel, X: Points) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Yield slices of rows, their log-densities and their responsibilities."""
+    for rows in tiles(X.shape[0], max(mixture.means.shape)):
+        yield rows, *posterior(mixture, squared_lengths(mixture, dense(X[rows])))
+
+
+def responsibilities(mixture: MixtureModel, X: Points) -> FloatArray:
+    r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
+
+    The result has shape (n, k), and its rows add up to one. A row whose squared distances overflow
+    gets the component weights. A NaN or an infinity is an `InvalidInputError`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
+    >>> responsibilities(mixture, np.array([[0.0, 0.0]]))
+    array([[0.5, 0.5]])
+    """
+    out = np.empty((X.shape[0], len(mixture.means)))
+    for rows, _, shares in _posteriors(mixture, X):
+        out[rows] = shares.T
+    return out
+
+
+def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
+    r"""Log-density of every row under the mixture, :math:`\log p(x)`.
+
+    The result has shape (n,). It is minus infinity for a row whose squared distances overflow. A
+    NaN or an infinity is an `InvalidInputError`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> score_samples(mixture, np.array([[0.0], [1.0]])).round(6)
+    array([-0.918939, -1.418939])
+    """
+    out = np.empty(X.shape[0])
+    for rows, densities, _ in _posteriors(mixture, X):
+        out[rows] = densities
+    return out
+
+
+def assign(mixture: MixtureModel, X: Points) -> IndexArray:
+    """Most probable component of every row, the lowest of those that tie.
+
+    The result has shape (n,), int64. A NaN or an infinity is an `InvalidInputError`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
+    >>> assign(mixture, np.array([[0.0, 2.0], [2.0, 0.0]]))
+    array([1, 0])
+    """
+    out = np.empty(X.shape[0], dtype=np.int64)
+    for rows, _, shares in _posteriors(mixture, X):
+        out[rows] = shares.argmax(axis=0)
+    return out
 
 
 def log_likelihood(
@@ -430,14 +365,9 @@ def log_likelihood(
     ----------
     mixture : MixtureModel
     X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Rows, finite where their weight is not zero.
+        Rows, finite if their weight is not zero.
     sample_weight : ndarray of shape (n,), float64, optional
         Weights u, ones by default. Rows of weight zero do not count, whatever they hold.
-
-    Returns
-    -------
-    float
-        Additive over blocks.
 
     Examples
     --------
@@ -447,7 +377,5 @@ def log_likelihood(
     """
     if sample_weight is None:
         return float(score_samples(mixture, X).sum())
-    counted = sample_weight > 0.0
-    if not counted.all():
-        X, sample_weight = X[counted], sample_weight[counted]
-    return float(sample_weight @ score_samples(mixture, X))
+    counted = np.flatnonzero(sample_weight)
+    return float(sample_weight[counted] @ score_samples(mixture, X[counted]))

@@ -1,28 +1,28 @@
-r"""The two steps of EM for weighted Gaussian mixtures, in one sweep over the rows.
+r"""The two steps of EM for weighted Gaussian mixtures.
 
-The E step of a tile gives responsibilities :math:`r_{ik}`; what the M step needs of them are
-the moments of the tile under the weights :math:`u_i r_{ik}`. Moments of tiles are taken about
-the tile's own means and merged as in Chan, Golub and LeVeque (1983): a sum of positive
-semi-definite parts throughout, so that no cancellation can make a covariance indefinite,
-and no n x k array is kept. The moments are associative: blocks, too, can be merged.
+The E step of a tile gives responsibilities :math:`r_{ik}`. The M step needs the moments of the rows
+under the weights :math:`u_i r_{ik}`. Moments of a tile are taken about its own means, and merged as
+in Chan, Golub and LeVeque (1983): a sum of positive semi-definite parts, so that no cancellation
+can make a covariance indefinite.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.core.linalg import tiles
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     MixtureModel,
-    groups,
     mixture_from_covariances,
     posterior,
     singular_error,
-    tiles,
+    squared_lengths,
     variances_of,
 )
 
@@ -33,56 +33,44 @@ _NO_WEIGHT = 1e-200
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentMoments:
+class ComponentMoments(NamedTuple):
     r"""Moments of rows under the weights :math:`u_i r_{ik}` of each component.
 
     Attributes
     ----------
-    covariance_type : {"full", "tied", "diag", "spherical"}
     log_likelihood : float
         :math:`\sum_i u_i \log p(x_i)` of the mixture that gave the responsibilities.
     weight : ndarray of shape (k,), float64
         :math:`W_k = \sum_i u_i r_{ik}`.
     mean : ndarray of shape (k, d), float64
-        :math:`m_k = \sum_i u_i r_{ik} x_i / W_k`. Zeros where the weight is zero.
+        :math:`m_k = \sum_i u_i r_{ik} x_i / W_k`. Zeros if the weight is zero.
     scatter : ndarray, float64
-        :math:`\sum_i u_i r_{ik} (x_i - m_k)(x_i - m_k)^T` of shape (k, d, d) for "full", its
-        sum over k of shape (d, d) for "tied", its diagonals of shape (k, d) otherwise.
+        :math:`\sum_i u_i r_{ik} (x_i - m_k)(x_i - m_k)^T` of shape (k, d, d) for "full" and "tied".
+        Its diagonals of shape (k, d) otherwise.
     """
 
-    covariance_type: CovarianceType
     log_likelihood: float
     weight: FloatArray
     mean: FloatArray
     scatter: FloatArray
 
 
-def expectation(mixture: MixtureModel, X: Points, sample_weight: FloatArray) -> ComponentMoments:
-    """E step on a block: moments of the components under their responsibilities.
+def expectation(
+    mixture: MixtureModel, X: FloatArray, sample_weight: FloatArray
+) -> ComponentMoments:
+    """E step: moments of the components under their responsibilities.
 
     Parameters
     ----------
     mixture : MixtureModel
         The present parameters.
-    X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Finite rows, float32 or float64.
+    X : ndarray of shape (n, d), float64
+        At least one row.
     sample_weight : ndarray of shape (n,), float64
         Non-negative weights u.
 
-    Returns
-    -------
-    ComponentMoments
-        To be merged over blocks by `merge_components`.
-
-    Raises
-    ------
-    InvalidInputError
-        If a row holds a NaN or an infinity.
-
     Examples
     --------
-    >>> from daskcoreset.solvers.mixture.model import mixture_from_covariances
     >>> start = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
     >>> moments = expectation(start, np.array([[0.0], [3.0]]), np.array([2.0, 1.0]))
     >>> moments.weight, moments.mean, moments.scatter
@@ -90,21 +78,31 @@ def expectation(mixture: MixtureModel, X: Points, sample_weight: FloatArray) -> 
 
     References
     ----------
-    Dempster, Laird and Rubin (1977). Lucic, Faulkner, Krause and Feldman (2017) for the
-    weights.
+    Dempster, Laird and Rubin (1977). Lucic, Faulkner, Krause and Feldman (2017) for the weights.
     """
-    kind = mixture.covariance_type
 
-    def of_tile(rows: slice, tile: FloatArray) -> ComponentMoments:
-        density, shares = posterior(mixture, tile)
+    def shares_of(rows: slice) -> tuple[FloatArray, float]:
+        density, shares = posterior(mixture, squared_lengths(mixture, X[rows]))
         shares *= sample_weight[rows]
-        return moments_of_components(tile, shares, kind, float(sample_weight[rows] @ density))
+        return shares, float(sample_weight[rows] @ density)
 
-    return reduce(merge_components, (of_tile(*part) for part in tiles(X, len(mixture.means))))
+    return moments_by(shares_of, X, len(mixture.means), mixture.covariance_type)
+
+
+def moments_by(
+    shares_of: Callable[[slice], tuple[FloatArray, float]],
+    X: FloatArray,
+    n_components: int,
+    kind: CovarianceType,
+) -> ComponentMoments:
+    """Moments of the components by the shares of some rows, and their log-likelihood."""
+    parts = tiles(len(X), max(n_components, X.shape[1]))
+    moments = (moments_of_components(X[rows], *shares_of(rows), kind) for rows in parts)
+    return reduce(_merge, moments)
 
 
 def moments_of_components(
-    tile: FloatArray, shares: FloatArray, kind: CovarianceType, log_likelihood: float = 0.0
+    tile: FloatArray, shares: FloatArray, log_likelihood: float, kind: CovarianceType
 ) -> ComponentMoments:
     """Moments of a tile under given weights of its rows in each component.
 
@@ -113,70 +111,47 @@ def moments_of_components(
     tile : ndarray of shape (n, d), float64
     shares : ndarray of shape (k, n), float64
         Responsibilities times weights, one row for each component.
-    kind : {"full", "tied", "diag", "spherical"}
-    log_likelihood : float, default=0.0
+    log_likelihood : float
         Handed through.
+    kind : {"full", "tied", "diag", "spherical"}
 
     Examples
     --------
-    >>> moments_of_components(np.array([[0.0], [2.0]]), np.ones((1, 2)), "diag").scatter
+    >>> moments_of_components(np.array([[0.0], [2.0]]), np.ones((1, 2)), 0.0, "diag").scatter
     array([[2.]])
     """
     weight = shares.sum(axis=1)
     mean = (shares @ tile) / np.where(weight > 0.0, weight, 1.0)[:, np.newaxis]
-    k, d = mean.shape
-    scatter = np.zeros({"full": (k, d, d), "tied": (d, d)}.get(kind, (k, d)))
-    for some in groups(k, tile):
-        gaps = tile - mean[some, np.newaxis]
+    scatters = []
+    for center, share in zip(mean, shares, strict=True):
+        gaps = tile - center
         if kind in ("full", "tied"):
-            # The root of the weights on either side: a product of a matrix with its own
-            # transpose is symmetric to the bit, and costs BLAS half the work.
-            gaps *= np.sqrt(shares[some])[:, :, np.newaxis]
-            if kind == "full":
-                scatter[some] = gaps.swapaxes(1, 2) @ gaps
-            else:
-                flat = gaps.reshape(-1, d)
-                scatter += flat.T @ flat
+            # With the roots of the weights on either side the product is symmetric to the bit.
+            gaps *= np.sqrt(share)[:, np.newaxis]
+            scatters.append(gaps.T @ gaps)
         else:
-            gaps *= gaps
-            scatter[some] = (shares[some, np.newaxis] @ gaps)[:, 0]
-    return ComponentMoments(kind, log_likelihood, weight, mean, scatter)
+            scatters.append(share @ np.square(gaps))
+    return ComponentMoments(log_likelihood, weight, mean, np.stack(scatters))
 
 
-def merge_components(first: ComponentMoments, second: ComponentMoments) -> ComponentMoments:
-    """Moments of the union of two disjoint sets of rows.
-
-    Associative up to rounding.
-
-    Examples
-    --------
-    >>> a = moments_of_components(np.array([[0.0]]), np.ones((1, 1)), "full")
-    >>> b = moments_of_components(np.array([[2.0]]), np.ones((1, 1)), "full")
-    >>> merge_components(a, b).scatter
-    array([[[2.]]])
-
-    References
-    ----------
-    Chan, Golub and LeVeque (1983), equation 2.1.
-    """
+def _merge(first: ComponentMoments, second: ComponentMoments) -> ComponentMoments:
+    """Moments of the union of two disjoint sets of rows."""
     weight = first.weight + second.weight
-    share = second.weight / np.where(weight > 0.0, weight, 1.0)
+    share = (second.weight / np.where(weight > 0.0, weight, 1.0))[:, np.newaxis]
     gap = second.mean - first.mean
-    between = first.weight * share
-    scatter = first.scatter + second.scatter
-    if first.covariance_type == "full":
-        scatter += between[:, np.newaxis, np.newaxis] * gap[:, :, np.newaxis] * gap[:, np.newaxis]
-    elif first.covariance_type == "tied":
-        scatter += (between * gap.T) @ gap
-    else:
-        scatter += between[:, np.newaxis] * gap**2
-    mean = first.mean + gap * share[:, np.newaxis]
-    log_likelihood = first.log_likelihood + second.log_likelihood
-    return ComponentMoments(first.covariance_type, log_likelihood, weight, mean, scatter)
+    between = first.weight[:, np.newaxis] * share * gap
+    is_full = first.scatter.ndim == 3
+    between = between[:, :, np.newaxis] * gap[:, np.newaxis] if is_full else between * gap
+    scatter = first.scatter + second.scatter + between
+    likelihood = first.log_likelihood + second.log_likelihood
+    return ComponentMoments(likelihood, weight, first.mean + gap * share, scatter)
 
 
 def maximisation(
-    moments: ComponentMoments, previous: MixtureModel | None, reg_covar: float | FloatArray
+    moments: ComponentMoments,
+    kind: CovarianceType,
+    previous: MixtureModel | None,
+    reg_covar: float,
 ) -> MixtureModel:
     r"""M step: the mixture of the largest expected likelihood.
 
@@ -184,63 +159,46 @@ def maximisation(
     ----------
     moments : ComponentMoments
         Moments of all rows.
+    kind : {"full", "tied", "diag", "spherical"}
     previous : MixtureModel or None
-        Whose mean and covariance a component keeps when no weight is left in it. Its own
-        weight is then zero, so that any would do. None at the start, where every component
-        has some.
-    reg_covar : float or ndarray of shape (d,)
-        Added to all variances, as in scikit-learn, or to those of each column.
-
-    Returns
-    -------
-    MixtureModel
+        Whose mean and covariance a component keeps if no weight is left in it. Its own weight is
+        then zero. None at the start, where every component has some.
+    reg_covar : float
+        Added to all variances.
 
     Raises
     ------
     InvalidInputError
-        If a covariance is singular in float64 (the remedy names `reg_covar`).
+        If a covariance is singular in float64. The remedy names `reg_covar`.
 
     Examples
     --------
-    >>> moments = moments_of_components(np.array([[0.0], [2.0]]), np.full((1, 2), 5.0), "diag")
-    >>> mixture = maximisation(moments, None, reg_covar=0.5)
+    >>> moments = moments_of_components(np.array([[0.0], [2.0]]), np.full((1, 2), 5.0), 0.0, "diag")
+    >>> mixture = maximisation(moments, "diag", None, reg_covar=0.5)
     >>> mixture.weights, mixture.means, mixture.covariances
     (array([1.]), array([[1.]]), array([[1.5]]))
-
-    References
-    ----------
-    Dempster, Laird and Rubin (1977).
     """
-    kind, total = moments.covariance_type, moments.weight.sum()
+    total = moments.weight.sum()
     shares = moments.weight / total
     gone = shares < _NO_WEIGHT
-    means = moments.mean
+    # What the rounding of its mean alone leaves of the variance of a component on one point.
+    floor = np.square(_ROUNDING * np.where(gone[:, np.newaxis], 0.0, moments.mean))
     if kind == "tied":
-        covariances = moments.scatter / total
+        covariances, floor = moments.scatter.sum(axis=0) / total, floor.max(axis=0)
     else:
-        expand = (slice(None), *[np.newaxis] * (moments.scatter.ndim - 1))
-        covariances = moments.scatter / np.where(gone, 1.0, moments.weight)[expand]
-    if kind in ("full", "tied"):
-        diagonal = np.arange(means.shape[1])
-        covariances[..., diagonal, diagonal] += reg_covar
-    else:
-        covariances += reg_covar
+        divisors = np.where(gone, 1.0, moments.weight)
+        covariances = (moments.scatter.T / divisors).T
     if kind == "spherical":
-        covariances = covariances.mean(axis=1)
-    _refuse_rounding(kind, covariances, np.where(gone[:, np.newaxis], 0.0, means))
+        covariances, floor = covariances.mean(axis=1), floor.mean(axis=1)
+    if kind in ("full", "tied"):
+        covariances = covariances + reg_covar * np.eye(covariances.shape[-1])
+    else:
+        covariances = covariances + reg_covar
+    if (variances_of(kind, covariances) < floor).any():
+        raise singular_error(kind, covariances)
+    means = moments.mean
     if previous is not None and gone.any():
         means = np.where(gone[:, np.newaxis], previous.means, means)
         if kind != "tied":
             covariances[gone] = previous.covariances[gone]
     return mixture_from_covariances(kind, shares, means, covariances)
-
-
-def _refuse_rounding(kind: CovarianceType, covariances: FloatArray, means: FloatArray) -> None:
-    """Raise an error where a variance is zero up to the rounding of the mean."""
-    floor = (_ROUNDING * means) ** 2
-    if kind == "tied":
-        floor = floor.max(axis=0)
-    elif kind == "spherical":
-        floor = floor.mean(axis=1)
-    if (variances_of(kind, covariances) < floor).any():
-        raise singular_error(kind, covariances)
