@@ -263,7 +263,10 @@ def posterior(mixture: MixtureModel, lengths: FloatArray) -> tuple[FloatArray, F
 
     If all squares overflow, the density is zero, and the responsibilities are the weights.
     """
-    joint = _log_weights(mixture)[:, np.newaxis] - 0.5 * lengths
+    joint = -0.5 * (lengths + mixture.means.shape[1] * _LOG_2PI)
+    joint += _log_determinants(mixture)[:, np.newaxis]
+    with np.errstate(divide="ignore"):  # a component may have weight zero
+        joint += np.log(mixture.weights)[:, np.newaxis]
     # About the largest term, so that the exponentials of a far row do not all vanish.
     top = joint.max(axis=0)
     lost = np.isneginf(top)
@@ -275,12 +278,10 @@ def posterior(mixture: MixtureModel, lengths: FloatArray) -> tuple[FloatArray, F
     return np.where(lost, -np.inf, top + np.log(total)), joint
 
 
-def _log_weights(mixture: MixtureModel) -> FloatArray:
-    r"""Return the logarithms of :math:`\pi_k |2 \pi \Sigma_k|^{-1/2}`, of shape (k,)."""
+def _log_determinants(mixture: MixtureModel) -> FloatArray:
+    r"""Return the logarithms of :math:`|\Sigma_k|^{-1/2}`, of shape (k,)."""
     diagonals = variances_of("full" if mixture.factors.ndim == 3 else "diag", mixture.factors)
-    with np.errstate(divide="ignore"):  # a component may have weight zero
-        weights = np.log(mixture.weights)
-    return np.asarray(weights + np.log(diagonals).sum(axis=1) - 0.5 * diagonals.shape[1] * _LOG_2PI)
+    return np.asarray(np.log(diagonals).sum(axis=1))
 
 
 def log_normalizer(mixture: MixtureModel) -> float:
@@ -294,7 +295,9 @@ def log_normalizer(mixture: MixtureModel) -> float:
     >>> round(log_normalizer(mixture), 6)
     -0.918939
     """
-    return float(np.logaddexp.reduce(_log_weights(mixture)))
+    at_means = _log_determinants(mixture) - 0.5 * mixture.means.shape[1] * _LOG_2PI
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp.reduce(at_means + np.log(mixture.weights)))
 
 
 def _posteriors(mixture: MixtureModel, X: Points) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
