@@ -366,7 +366,7 @@ class SVMDraws:
     def _fitted(self, drawn: Drawn, candidates: Block, summary: Any, *, tol: float) -> Fitted:
         """Fit classifiers on the rows drawn, and sum up the losses of candidates by all of them."""
         classes, lam = summary.classes, self.lam
-        rows, weights, roughly = candidates.take(drawn.chosen), drawn.weights, tol == _TRIAL_TOL
+        rows, weights = candidates.take(drawn.chosen), drawn.weights
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
         targets = signs_of(class_codes(rows, classes), len(classes))
         fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)

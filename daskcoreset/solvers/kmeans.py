@@ -27,11 +27,6 @@ from daskcoreset.errors import InvalidInputError
 # A rough solution is all that scores need; cost falls little after a few steps.
 _LLOYD_STEPS = 10
 
-# Variance in multiples of that within clusters, above which it is the wrong scale of a tolerance: a
-# row far out, or groups far apart, would end a run after a step. On nine ordinary sets costs were
-# the same to a hundredth of a per cent, at 10 as at 100.
-_MOST_VARIANCE = 10.0
-
 # Seedings of a rough solution, of which the best is taken.
 _TRIES = 3
 
@@ -181,31 +176,17 @@ def approach(
         loops.nearest_center(tile, centers, first, room, labels[rows], distances[rows])
 
 
-class CellGaps(NamedTuple):
-    """Weights and weighted gaps to the center, by cell, and squared distances by row."""
-
-    mass: FloatArray
-    shift: FloatArray
-    distances: FloatArray
-
-    def moved(self, centers: FloatArray) -> FloatArray:
-        """Return means of cells. Centers of cells without weight stay."""
-        used = self.mass > 0.0
-        means = np.array(centers, dtype=np.float64)
-        means[used] += self.shift[used] / self.mass[used, np.newaxis]
-        return means
-
-
 def cell_gaps(
     points: Points,
     weights: FloatArray,
     labels: IndexArray,
     centers: FloatArray,
     out: FloatArray | None = None,
-) -> CellGaps:
-    """Gaps between rows and the centers that `labels` give them, with distances in `out`.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weights and weighted gaps to the center, by cell, and squared distances by row.
 
-    New room for a long block takes as much time as the work in it.
+    Distances are in `out` if there is one. New room for a long block takes as much time as the work
+    in it.
     """
     from daskcoreset.solvers import kmeans_numba as loops
 
@@ -214,7 +195,22 @@ def cell_gaps(
     centers = read_only(centers, np.float64)
     for rows, tile in row_tiles(points):
         loops.cell_gaps(tile, weights[rows], labels[rows], centers, mass, shift, distances[rows])
-    return CellGaps(mass, shift, distances)
+    return mass, shift, distances
+
+
+def _means(
+    points: Points,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    out: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return means of cells, and their weights. Centers of cells without weight stay."""
+    mass, shift, _ = cell_gaps(points, weights, labels, centers, out)
+    used = mass > 0.0
+    means = np.array(centers, dtype=np.float64)
+    means[used] += shift[used] / mass[used, np.newaxis]
+    return means, mass
 
 
 def lloyd_step(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
@@ -263,12 +259,13 @@ def merge_clusters(cells: Clusters, n_clusters: int, rng: np.random.Generator) -
         return cells
     rough = rough_kmeans(cells.centers, cells.weights, n_clusters, rng)
     labels, distances = assign(cells.centers, rough.centers)
+    # The last move of the centers may leave one without a cell.
+    used, labels = np.unique(labels, return_inverse=True)
     inner = cells.costs + cells.weights * distances
-    k = len(rough)
     return Clusters(
-        rough.centers,
-        np.bincount(labels, weights=cells.weights, minlength=k).astype(np.float64),
-        np.bincount(labels, weights=inner, minlength=k).astype(np.float64),
+        rough.centers[used],
+        np.bincount(labels, weights=cells.weights).astype(np.float64),
+        np.bincount(labels, weights=inner).astype(np.float64),
     )
 
 
@@ -286,9 +283,9 @@ def cells_of(
     k = len(centers)
     if not k:  # no row has a weight
         return Partition(Clusters(centers, np.zeros(0), np.zeros(0)), labels, np.zeros(len(labels)))
-    gaps = cell_gaps(points, weights, labels, centers, out)
-    centers = gaps.moved(centers)
-    totals, _, distances = cell_gaps(points, weights, labels, centers, gaps.distances)
+    distances = np.empty(len(labels)) if out is None else out
+    centers, _ = _means(points, weights, labels, centers, distances)
+    totals, _, distances = cell_gaps(points, weights, labels, centers, distances)
     used = totals > 0
     costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k).astype(
         np.float64
@@ -361,17 +358,13 @@ def solve(
 ) -> Centers:
     """Run k-means on weighted rows.
 
-    All is done in float64, and dense rows are moved to their weighted mean before anything is
-    squared: scikit-learn takes distances from products, of which a large offset, or clusters far
-    apart, would leave nothing in float32. All rows are divided by a power
-    of two, which changes no digit, for squares must not overflow. scikit-learn measures `tol`
-    by the variance of the rows as they are; that of a coreset is larger than that of the
-    data, for its far rows are many and light, so `tol` is put in proportion. Where the variance
-    is more than ten times that within the clusters found, the best run goes on with a tolerance
-    relative to the latter. Where the best run ends before `max_iter`, and rows are dense, single
-    rows move as long as the cost falls, by `hartigan`; of sparse rows, which are here only where
-    they are too many numbers to spread out, Lloyd's steps have the last word. BLAS has one thread:
-    the products of seeding are so small that two took up to five times the processor time.
+    All is done in float64, and dense rows are moved to their weighted mean. scikit-learn takes
+    distances from products, of which a large offset would leave nothing. All rows are divided by a
+    power of two, which changes no digit, because squares must not overflow. scikit-learn measures
+    `tol` by the variance of the rows, which one row far out makes as large as it likes. So the best
+    run goes on with a tolerance relative to the variance within its clusters. Then single dense
+    rows move as long as the cost falls, by `hartigan`. BLAS has one thread: the products of seeding
+    are so small that two took up to five times the processor time.
 
     Parameters
     ----------
@@ -397,40 +390,32 @@ def solve(
     [0.75, 9.0]
     """
     from sklearn.cluster import KMeans
+    from sklearn.utils.sparsefuncs import mean_variance_axis
 
-    shift: Any = 0.0
-    least_gain = tol  # relative to the cost itself
-    if isinstance(points, np.ndarray):
-        shift, points, scale, variance, ratio = _centered(points, weights)
-        tol *= ratio
-    else:
-        scale = _power_of_two(points.data)
-        points = points.astype(np.float64) / scale
-        variance = _sparse_variance(points)
+    rows, shift = points.astype(np.float64), np.zeros(points.shape[1])
+    if isinstance(rows, np.ndarray):
+        shift = np.average(rows, axis=0, weights=weights)
+        rows -= shift
+    largest = float(abs(rows).max())
+    scale = float(2.0 ** np.frexp(largest)[1])
+    rows = rows / scale
     if not isinstance(init, str):
         init = (np.asarray(init, dtype=np.float64) - shift) / scale
-    model = KMeans(
-        n_clusters,
-        init=init,
-        n_init=n_init,
-        max_iter=max_iter,
-        tol=tol,
-        random_state=seed,
-        copy_x=False,
-    ).fit(points, sample_weight=weights)
-    n_iter = int(model.n_iter_)
-    within = float(model.inertia_) / (float(weights.sum()) * points.shape[1])
-    finer = _MOST_VARIANCE * within / variance if variance else 1.0
-    if 0.0 < finer < 1.0 and tol > 0.0 and n_iter < max_iter:
-        further = {"init": model.cluster_centers_, "n_init": 1, "max_iter": max_iter - n_iter}
-        model.set_params(**further, tol=tol * finer).fit(points, sample_weight=weights)
-        n_iter += int(model.n_iter_)
-    centers: FloatArray = model.cluster_centers_.astype(np.float64)
-    left = max_iter - n_iter
-    if left and isinstance(points, np.ndarray):
-        rows: Any = points  # float64, since they were centered
-        centers, n_passes = hartigan(rows, weights, centers, max_iter=left, tol=least_gain)
-        n_iter += n_passes
+    options: dict[str, Any] = {"random_state": seed, "copy_x": False}
+    first = KMeans(n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol, **options)
+    model = first.fit(rows, sample_weight=weights)
+    centers, n_iter = model.cluster_centers_, int(model.n_iter_)
+    within = float(model.inertia_) / (float(weights.sum()) * rows.shape[1])
+    if within and n_iter < max_iter:
+        is_dense = isinstance(rows, np.ndarray)
+        variances = rows.var(axis=0) if is_dense else mean_variance_axis(rows, axis=0)[1]
+        finer = {"max_iter": max_iter - n_iter, "tol": tol * within / float(variances.mean())}
+        model = KMeans(n_clusters, init=centers, n_init=1, **finer, **options)
+        model.fit(rows, sample_weight=weights)
+        centers, n_iter = model.cluster_centers_, n_iter + int(model.n_iter_)
+    if isinstance(rows, np.ndarray):
+        centers, n_moves = hartigan(rows, weights, centers, max_iter=max_iter - n_iter, tol=tol)
+        n_iter += n_moves
     return Centers(centers * scale + shift, n_iter)
 
 
@@ -489,21 +474,20 @@ def hartigan(
     labels, distances = assign(points, centers)
     start = cost = float(weights @ distances)
     counts = np.bincount(labels, minlength=len(centers))
-    cells = cell_gaps(points, weights, labels, centers)
-    moved = cells.moved(centers)
+    moved, mass = _means(points, weights, labels, centers)
     n_iter = 0
     while n_iter < max_iter:
         check_time("clusters were being fitted", "pass a smaller size")
-        gain = loops.move_rows(points, weights, labels, moved, cells.mass, counts)
+        gain = loops.move_rows(points, weights, labels, moved, mass, counts)
         if gain == 0.0:
             break
         n_iter += 1
         cost -= gain
         if gain <= tol * cost:
             break
-    moved = cell_gaps(points, weights, labels, moved).moved(moved)
+    moved, _ = _means(points, weights, labels, moved)
     # If rounding is all that is left to gain, centers stay as they are.
-    better = float(weights @ cell_gaps(points, weights, labels, moved).distances) < start
+    better = float(weights @ cell_gaps(points, weights, labels, moved)[2]) < start
     return (moved, n_iter) if better else (centers, 0)
 
 
@@ -562,31 +546,6 @@ def _on_the_sphere(centers: FloatArray) -> FloatArray:
     found: FloatArray = np.asarray(rows)
     found[lengths == 0.0, 0] = 1.0
     return found
-
-
-def _sparse_variance(points: Any) -> float:
-    """Mean variance of the columns, as scikit-learn has it."""
-    means = np.asarray(points.mean(axis=0)).ravel()
-    squares = np.asarray(points.multiply(points).mean(axis=0)).ravel()
-    return max(0.0, float(np.mean(squares - np.square(means))))
-
-
-def _centered(
-    points: AnyArray, weights: FloatArray
-) -> tuple[FloatArray, AnyArray, float, float, float]:
-    """Return the mean, rows about it over a scale, the scale, variance, and that in proportion."""
-    mean: FloatArray = np.average(points, axis=0, weights=weights)
-    moved = points - mean
-    scale = _power_of_two(moved)
-    moved /= scale
-    variance = float(moved.var(axis=0).mean())
-    weighted = float(np.average(np.square(moved), axis=0, weights=weights).mean())
-    return mean, moved, scale, weighted, weighted / variance if variance else 1.0
-
-
-def _power_of_two(values: AnyArray) -> float:
-    """Return the power of two next above the largest value."""
-    return float(2.0 ** np.frexp(np.float64(abs(values).max(initial=0.0)))[1])
 
 
 # Sparse rows of so many columns at most are spread out, a tile at a time, and differences are
