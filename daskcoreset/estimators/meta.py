@@ -39,7 +39,7 @@ from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.class_weight import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.lazy import RowAttributes
-from daskcoreset.estimators.scoring import accuracy, r_squared, weighted_sum
+from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
@@ -444,13 +444,11 @@ class CoresetEstimator(RowAttributes, SolvedModel):
         if data is not None:
             weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
             return float(inner.score(data.X, data.y, **weights))
-        supervised = is_classifier(self) or is_regressor(self)
-        blocks = model._open(X, y if supervised else None, sample_weight)  # noqa: SLF001
-        if supervised:
-            return (accuracy if is_classifier(self) else r_squared)(inner, blocks)
+        if is_classifier(self) or is_regressor(self):
+            return model._score(inner, X, y, sample_weight)  # noqa: SLF001
         if is_clusterer(self) and _scores_distances(inner):
             costs = partial(squared_distances, centers=inner.cluster_centers_)
-            return -weighted_sum(blocks, costs)[1]
+            return -weighted_sum(model._open(X, None, sample_weight), costs)[1]  # noqa: SLF001
         raise InvalidTypeError(
             f"X is out of core, but the score of {a_type(inner)} needs rows in memory",
             argument="X",

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
-from daskcoreset.core.invalid import InvalidRow
+from daskcoreset.core.invalid import InvalidRow, no_weight_error
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import FloatArray, Points
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -32,9 +31,9 @@ def r_squared(estimator: Any, blocks: RowBlocks) -> float:
     float
         At most one. If all labels are equal, it is one for exact predictions and zero otherwise.
     """
-    _check_labelled(blocks)
     truth, residual = map_reduce(blocks, partial(_compare, estimator), _merge_comparisons).value
-    _check_weight(truth.weight)
+    if not truth.weight:
+        raise no_weight_error()
     if not truth.m2[0]:
         return 0.0 if residual else 1.0
     return float(1.0 - residual / truth.m2[0])
@@ -72,7 +71,6 @@ def accuracy(estimator: Any, blocks: RowBlocks) -> float:
     -------
     float
     """
-    _check_labelled(blocks)
     weight, right = _sum_pairs(blocks, partial(_weigh_right, estimator))
     return right / weight
 
@@ -123,12 +121,10 @@ def _sum_block(
     _index: int,
     _broadcast: object,
 ) -> tuple[float, float] | InvalidRow:
-    if check is not None and (problem := check(block)) is not None:
-        return problem
-    counted = block.weights > 0
-    if not counted.all():
-        block = block.take(np.flatnonzero(counted))
-    return float(block.weights.sum()), float(block.weights @ function(block.points))
+    values = weighted_values(function, check, block)
+    if isinstance(values, InvalidRow):
+        return values
+    return float(block.weights.sum()), float(values.sum())
 
 
 def weighted_values(
@@ -156,23 +152,10 @@ def _sum_pairs(
 ) -> tuple[float, float]:
     """Add up what every block gives: its weight, and a part of it or a sum by it."""
     weight, total = map_reduce(blocks, work, _add_pairs).value
-    _check_weight(weight)
+    if not weight:
+        raise no_weight_error()
     return weight, total
 
 
 def _add_pairs(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
     return first[0] + second[0], first[1] + second[1]
-
-
-def _check_labelled(blocks: RowBlocks) -> None:
-    if not blocks.has_labels:
-        raise InvalidInputError("y is missing", argument="y", remedy="pass the true labels")
-
-
-def _check_weight(weight: float) -> None:
-    if not weight:
-        raise InvalidInputError(
-            "sample_weight is zero for every row",
-            argument="sample_weight",
-            remedy="pass a positive weight for some rows",
-        )

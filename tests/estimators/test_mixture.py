@@ -87,7 +87,7 @@ def test_score__weighted_in_one_read_out_of_core() -> None:
     assert scheduler.calls == 1
     assert found == pytest.approx(model.bic(X, sample_weight=WEIGHTS))
     assert model.score(LAZY, sample_weight=u) == pytest.approx(model.score(X, None, WEIGHTS))
-    with pytest.raises(InvalidInputError, match="zero for every row"):
+    with pytest.raises(InvalidInputError, match="zero on every row"):
         model.score(LAZY, sample_weight=0 * u)
     bad = X.copy()
     bad[3100, 1] = np.nan
