@@ -136,7 +136,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return self
 
     def _validate_in_memory(
-        self, X: Any, y: Any, sample_weight: Any, *, rows_only: bool = False, **checks: Any
+        self, X: Any, y: Any, sample_weight: Any, **checks: Any
     ) -> InMemoryData | None:
         """Check data in memory as scikit-learn does, or a coreset. Return None for other data.
 
@@ -144,8 +144,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         ----------
         X, y, sample_weight
             Data. A coreset, portfolio, tree or window is passed as X alone.
-        rows_only : bool, default=False
-            Whether labels and weights of a coreset are left out.
         **checks
             As in `validate_rows`.
         """
@@ -155,7 +153,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             raise InvalidInputError(f"X is {a_type(X)}, and {name} {self._no_coreset}")
         X = coreset_for(self, X)
         if isinstance(X, Coreset):
-            return self._validate_coreset(X, y, sample_weight, rows_only=rows_only, **checks)
+            return self._validate_coreset(X, y, sample_weight, **checks)
         if isinstance(X, OpenedRows) and is_in_memory(X.source):
             X = select_features(X, (y, sample_weight))
         if not is_in_memory(X, y, sample_weight):
@@ -168,7 +166,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         return validate_rows(self, X, y, sample_weight, **checks)
 
     def _validate_coreset(
-        self, coreset: Coreset, y: Any, sample_weight: Any, *, rows_only: bool, **checks: Any
+        self, coreset: Coreset, y: Any, sample_weight: Any, **checks: Any
     ) -> InMemoryData:
         """Check a coreset that was passed as X, and take its names, labels and weights."""
         if y is not None or sample_weight is not None:
@@ -178,21 +176,13 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
                 remedy="leave out y and sample_weight",
             )
         check_metric(self, coreset)
-        labels, weights = None, None
-        if not rows_only:
-            weights = coreset.weights
-            if get_tags(self).target_tags.required:
-                labels = coreset.labels
-                if labels is None:
-                    raise InvalidInputError(
-                        f"X is a coreset without labels, and {type(self).__name__} requires y",
-                        argument="X",
-                        remedy="build it with y",
-                    )
         record, reset = coreset.provenance, checks.get("reset", True)
         if not reset:
             self._check_names(record.get("columns"))
-        data = validate_rows(self, coreset.points, labels, weights, coreset=coreset, **checks)
+        labels = coreset.labels if get_tags(self).target_tags.required else None
+        data = validate_rows(
+            self, coreset.points, labels, coreset.weights, coreset=coreset, **checks
+        )
         if reset:
             cube = Cube.from_json(record.get("cube"), coreset.n_features)
             self._set_features(None, coreset.n_features, record.get("columns"), cube)
@@ -245,7 +235,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             Labels of the second dimension, which is then called "class".
         """
         given, X = ReadOptions.of(X)[0], select_features(X)
-        data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
+        data = self._validate_in_memory(X, None, None, reset=False)
         if data is not None:
             values = (in_memory or function)(data.X)
             refuse(values if isinstance(values, InvalidRow) else None)

@@ -263,7 +263,7 @@ class StructuredMaxMargin(MarginModel):
         predict = partial(_predict_block, problem=self.problem_, w=self.w_, classes=self._values())
         data = None
         if is_in_memory(groups):
-            data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
+            data = self._validate_in_memory(X, None, None, reset=False)
         if data is not None:
             blocks = row_blocks(data.X, groups=groups, chunks=data.X.shape[0])
             return map_reduce(blocks, predict, np.append).value
