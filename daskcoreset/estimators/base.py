@@ -185,7 +185,7 @@ class CoresetModel(LazyModel):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a model solves.
+    """A coreset, and what a solver takes beside it.
 
     Attributes
     ----------
