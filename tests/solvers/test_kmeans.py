@@ -11,9 +11,11 @@ from scipy.stats import chi2
 
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.kmeans import (
+    Clusters,
     assign,
     center_distances,
     lloyd_step,
+    merge_clusters,
     nearest,
     nearest_labels,
     plus_plus,
@@ -105,6 +107,19 @@ def test_cluster__finds_separate_blobs() -> None:
     order = brute_distances(truth, found.centers).argmin(axis=1)
     np.testing.assert_allclose(found.centers[order], truth, atol=1)
     np.testing.assert_array_equal(found.weights, [50, 50, 50])
+
+
+def test_merge_clusters__drops_a_center_without_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last move of rough centers is not followed by an assignment."""
+    moved = Clusters(np.array([[0.0], [50.0], [9.0]]), np.ones(3), np.zeros(3))
+    monkeypatch.setattr("daskcoreset.solvers.kmeans.rough_kmeans", lambda *_: moved)
+    cells = Clusters(np.array([[-1.0], [1.0], [8.0], [10.0]]), np.arange(1.0, 5.0), np.ones(4))
+
+    found = merge_clusters(cells, 3, np.random.default_rng(0))
+
+    np.testing.assert_array_equal(found.centers, [[0.0], [9.0]])
+    np.testing.assert_array_equal(found.weights, [3.0, 7.0])
+    np.testing.assert_array_equal(found.costs, [2.0 + 3.0, 2.0 + 7.0])
 
 
 @pytest.mark.parametrize("threads", [False, True])
