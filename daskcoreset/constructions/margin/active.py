@@ -149,9 +149,7 @@ class Answers:
         """Return these answers and that to a request, with labels as users give them."""
         codes, classes = np.empty(len(request), dtype=np.int64), self.classes
         for i, label in enumerate(_plain_labels(labels, len(request))):
-            if label not in classes:
-                _check_new(label, i, classes)
-                classes = (*classes, label)
+            classes = _with_class(classes, label)
             codes[i] = classes.index(label)
         phases = np.full(len(codes), int(request.phase), dtype=np.int64)
         return Answers(
@@ -163,41 +161,47 @@ class Answers:
         )
 
 
-def _plain_labels(labels: Any, count: int) -> list[Label]:
+def _plain_labels(labels: Any, count: int, name: str = "labels") -> list[Label]:
     """Bring labels to str, int, finite float or bool. One label alone will do for one row."""
     given = np.atleast_1d(np.array(labels, dtype=object))
     if given.shape != (count,):
         raise InvalidInputError(
-            f"labels has shape {given.shape}, but {count} rows were asked for",
-            argument="labels",
-            remedy="pass one label per row, in the same order",
+            f"{name} has shape {given.shape}, but {count} labels are needed",
+            argument=name,
+            remedy="pass a flat list, with one label per row in the same order",
         )
     values = [value.item() if isinstance(value, np.generic) else value for value in given]
     for i, value in enumerate(values):
         finite = isinstance(value, float) and math.isfinite(value)
         if not isinstance(value, (str, int)) and not finite:
             raise InvalidInputError(
-                f"labels[{i}] is {value!r}, which is not a class label",
-                argument="labels",
+                f"{name}[{i}] is {value!r}, which is not a class label",
+                argument=name,
                 remedy="pass text, a finite number or a bool for every row. Give a row "
                 "that cannot be labeled sample_weight zero",
             )
     return values
 
 
-def _check_new(label: Label, i: int, classes: tuple[Label, ...]) -> None:
+def _with_class(
+    classes: tuple[Label, ...], label: Label, name: str = "labels"
+) -> tuple[Label, ...]:
+    """Return the classes and one more, if it can be one."""
+    if label in classes:
+        return classes
     if len(classes) == 2:
         raise InvalidInputError(
-            f"labels[{i}] is {label!r}, but the two classes are {classes[0]!r} and {classes[1]!r}",
-            argument="labels",
+            f"{name} has {label!r}, but the two classes are {classes[0]!r} and {classes[1]!r}",
+            argument=name,
             remedy="give one of these",
         )
     if classes and isinstance(label, str) != isinstance(classes[0], str):
         raise InvalidInputError(
-            f"labels[{i}] is {label!r}, but another class is {classes[0]!r}",
-            argument="labels",
+            f"{name} has {label!r}, but another class is {classes[0]!r}",
+            argument=name,
             remedy="use text for both classes, or numbers for both",
         )
+    return (*classes, label)
 
 
 # --- the separator ---------------------------------------------------------------------------
@@ -418,7 +422,8 @@ class ActiveMargin:
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distance of rows in memory from the boundary, positive for the greater class."""
-        return inner_products(X, self.w[None])[:, 0] + self.b
+        points = X if hasattr(X, "tocsr") else np.asarray(X)
+        return inner_products(points, self.w[None])[:, 0] + self.b
 
     def predict(self, X: Any) -> AnyArray:
         """Class of rows in memory. The smaller one on the boundary itself.
@@ -836,28 +841,20 @@ def start_run(
     none = np.empty(0, dtype=np.int64)
     schema = pool.blocks.schema
     rows = np.empty((0, schema.n_features), dtype=schema.dtype)
-    pair = () if classes is None else tuple(_pair_of(classes))
-    run = ActiveRun(pool, options, Answers(none, rows, none, none, pair))
-    if known is not None:
-        found = _known_rows(pool, known)
-        run._take(LabelRequest(found.indices, found.rows, Phase.GIVEN), known[1])  # noqa: SLF001
-    return run
-
-
-def _pair_of(classes: Any) -> list[Any]:
-    is_vector = isinstance(classes, np.ndarray) and classes.ndim == 1
-    if not is_vector and not isinstance(classes, tuple | list):
-        raise InvalidTypeError(
-            f"classes is {shown(classes)}", argument="classes", remedy="pass a pair of labels"
-        )
-    pair = _plain_labels(list(classes), 2)
-    if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
+    pair: tuple[Label, ...] = ()
+    for label in () if classes is None else _plain_labels(classes, 2, "classes"):
+        pair = _with_class(pair, label, "classes")
+    if classes is not None and len(pair) < 2:
         raise InvalidInputError(
             f"classes is {shown(classes)}",
             argument="classes",
             remedy="pass two different values of one type",
         )
-    return pair
+    run = ActiveRun(pool, options, Answers(none, rows, none, none, pair))
+    if known is not None:
+        found = _known_rows(pool, known)
+        run._take(LabelRequest(found.indices, found.rows, Phase.GIVEN), known[1])  # noqa: SLF001
+    return run
 
 
 def _known_rows(pool: Pool, known: Any) -> PoolRows:
@@ -869,22 +866,14 @@ def _known_rows(pool: Pool, known: Any) -> PoolRows:
             remedy="pass a pair of numbers of rows and their labels",
         )
     as_numbers("known[0]", known[0])
-    indices = np.asarray(known[0])
-    if (
-        indices.ndim != 1
-        or indices.dtype.kind not in "iu"
-        or len(np.unique(indices)) < len(indices)
-    ):
+    indices, n_rows = np.asarray(known[0]), pool.n_rows
+    is_vector = indices.ndim == 1 and indices.dtype.kind in "iu"
+    if not is_vector or len(np.unique(indices[(indices >= 0) & (indices < n_rows)])) < len(indices):
         raise InvalidInputError(
-            f"known[0] is {shown(known[0])}, but it must contain distinct row numbers",
+            f"known[0] is {shown(known[0])}, but it must contain distinct row numbers, and X has "
+            f"{n_rows} rows",
             argument="known",
             remedy="pass a vector of integers",
-        )
-    if len(indices) and not 0 <= indices.min() <= indices.max() < pool.n_rows:
-        raise InvalidInputError(
-            f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows",
-            argument="known",
-            remedy="pass row numbers of X",
         )
     found = pool.fetch(indices)
     if len(found.indices) < len(indices):

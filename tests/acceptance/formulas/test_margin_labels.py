@@ -286,7 +286,7 @@ WRONG_KNOWN: list[tuple[Any, str]] = [
     (([3.0, 4.0], [0, 1]), "distinct row numbers"),
     (([3, 80], [0, 1]), "80 rows"),
     (([-1, 4], [0, 1]), "80 rows"),
-    (([3, 4], [0, 1, 1]), "2 rows"),
+    (([3, 4], [0, 1, 1]), "2 labels"),
     (([3, 4, 5], [0, 1, 2]), "two classes"),
     (([3, 4], ["a", 1]), "text"),
     (([3, 4], [0, None]), "not a class label"),
