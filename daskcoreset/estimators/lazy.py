@@ -299,9 +299,11 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         with refuse_as("y"):
             return float(measure(data.y, predicted, sample_weight=data.sample_weight))
 
-    def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+    def _open(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        blocks = row_blocks(self._as_fitted(X), y, sample_weight)
+        blocks = row_blocks(self._as_fitted(X), y, sample_weight, groups=groups)
         self._check_names(blocks.columns, selects=blocks.cube is None)
         check_n_features(self, blocks.schema.n_features)
         return blocks.by(getattr(self, "metric", "euclidean"))

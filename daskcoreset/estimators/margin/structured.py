@@ -267,7 +267,7 @@ class StructuredMaxMargin(MarginModel):
         if data is not None:
             blocks = row_blocks(data.X, groups=groups, chunks=data.X.shape[0])
             return map_reduce(blocks, predict, np.append).value
-        blocks = self._checked(row_blocks(self._as_fitted(X), groups=groups))
+        blocks = self._open(X, groups=groups)
         if groups is not None:
             check_whole(blocks)
         return map_rows(blocks, predict, dtype=self.classes_.dtype)
@@ -306,7 +306,7 @@ class StructuredMaxMargin(MarginModel):
             )
         if is_in_memory(X, y, groups):
             return float((np.asarray(y) == self.predict(X, groups=groups)).mean())
-        blocks = self._checked(row_blocks(self._as_fitted(X), y, groups=groups))
+        blocks = self._open(X, y, groups=groups)
         return share_right(blocks, self.problem_, self.w_, self._values())
 
     def _values(self) -> AnyArray | None:
