@@ -13,7 +13,9 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.messages import import_optional
+from daskcoreset.core.moments import moments_of
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type, as_int, check_flag, check_type, shown
@@ -47,8 +49,8 @@ _AREA, _SMALLEST, _LARGEST = 9000.0, 2.0, 350.0
 # Cells of the histogram along an axis: by the number of rows, and as many as a user may ask for.
 _BINS, _MOST_BINS = (30, 120), 10_000
 
-# Directions of the iteration that finds principal axes, and its steps.
-_DIRECTIONS, _STEPS = 8, 10
+# Columns among which principal axes are found: those of largest variance.
+_COLUMNS = 512
 
 # Panels side by side, before a new row begins.
 _PANELS = 3
@@ -323,26 +325,16 @@ def _axes_of(
     d = int(points.shape[1])
     if d <= 2:
         return np.zeros(d), np.eye(d), None
-    share = weights / weights.sum()
-    center = np.asarray(share @ points, dtype=np.float64)
-    # Dense rows are centered for the sake of digits. Sparse ones stay sparse.
-    is_dense = isinstance(points, np.ndarray)
-    rows, mean = (points - center, np.zeros(d)) if is_dense else (points, center)
-    squares = rows**2 if is_dense else points.multiply(points)
-    total = float((share @ squares).sum() - mean @ mean)
-    root = np.sqrt(share)[:, np.newaxis]
-    axes = np.random.default_rng(0).normal(size=(d, min(d, _DIRECTIONS)))
-    for _ in range(_STEPS):
-        axes, _ = np.linalg.qr(axes)
-        moved = root * (rows @ axes - mean @ axes)
-        axes = rows.T @ (root * moved) - np.outer(mean, root.T @ moved)
-    axes, _ = np.linalg.qr(axes)
-    _, spread, turn = np.linalg.svd(root * (rows @ axes - mean @ axes), full_matrices=False)
-    spread, axes = np.append(spread, 0.0)[:2], axes @ turn.T[:, :2]
+    moments = moments_of(points, weights)
+    columns = np.sort(np.argsort(-moments.m2, kind="stable")[:_COLUMNS])
+    rows = dense_rows(points[:, columns]) - moments.mean[columns]
+    values, vectors = np.linalg.eigh((rows * weights[:, np.newaxis]).T @ rows)
+    axes = np.zeros((d, 2))
+    axes[columns] = vectors[:, :-3:-1]
     # The signs are fixed, so that the same data always look the same.
-    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1.0, 1.0)
-    shares = spread**2 / total if total > 0 else np.zeros(2)
-    return center, axes, tuple(shares.tolist())
+    axes *= np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
+    shares = values[:-3:-1] / max(float(moments.m2.sum()), 1e-300)
+    return moments.mean, axes, tuple(shares.tolist())
 
 
 def _edges(column: FloatArray, weights: FloatArray, bins: int) -> FloatArray:
