@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from daskcoreset.constructions.coverage.cover import Coverage, CoverJob
+from daskcoreset.constructions.coverage.cover import Coverage, cover_rows
 from daskcoreset.constructions.draws import Draw, MergeReduce
 from daskcoreset.constructions.portfolio import PortfolioJob
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
@@ -112,13 +112,12 @@ def build(
     Coreset(kmeans: 500 of 100,000 rows, 5 features, no labels, seed 0)
     """
     _check_arguments(y, size, progress)
-    define: _Define | Callable[[RowBlocks], CoverJob]
+    opened = partial(row_blocks, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if _is_cover(method):
-        define = _cover(method, size, n_clusters, random_state, draw)
-    else:
-        define = job_of(method, size, n_clusters, random_state, draw)
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    return define(blocks).run(progress)
+        coverage = _coverage(method, size, n_clusters, random_state, draw)
+        return cover_rows(opened(), coverage, progress)
+    define = job_of(method, size, n_clusters, random_state, draw)
+    return define(opened()).run(progress)
 
 
 def plan(
@@ -397,10 +396,8 @@ def _is_cover(method: Any) -> bool:
     return isinstance(method, Coverage) or is_choice(method, ("coverage",))
 
 
-def _cover(
-    method: Any, size: Any, n_clusters: Any, random_state: Any, draw: Any
-) -> Callable[[RowBlocks], CoverJob]:
-    """Return what makes the job of a cover."""
+def _coverage(method: Any, size: Any, n_clusters: Any, random_state: Any, draw: Any) -> Coverage:
+    """Return the cover that is asked for, after checks of the other arguments."""
     unused = {"n_clusters": n_clusters, "random_state": random_state}
     given = [name for name, value in unused.items() if value is not None]
     if given or not isinstance(draw, Draw) or draw != Draw():
@@ -411,14 +408,14 @@ def _cover(
             remedy="leave it out",
         )
     if not isinstance(method, Coverage):
-        return partial(CoverJob, coverage=Coverage(size=size))
+        return Coverage(size=size)
     if size is not None:
         raise InvalidInputError(
             f"size has no effect with {method!r}, which has a diameter or a size",
             argument="size",
             remedy="leave size out",
         )
-    return partial(CoverJob, coverage=method)
+    return method
 
 
 def members_of(methods: Any) -> dict[str, Any]:

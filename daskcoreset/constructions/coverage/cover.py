@@ -104,50 +104,33 @@ def check_diameter(diameter: Any) -> None:
     as_float("diameter", diameter, example, minimum=1e-140, maximum=1e140)
 
 
-@dataclass(frozen=True, eq=False)
-class CoverJob:
-    """The build of a cover, which decides after each pass whether to read again.
+def cover_rows(blocks: RowBlocks, coverage: Coverage, progress: bool | None) -> Coreset:
+    """Build the coreset of core points, of rows of weight zero too.
 
-    Attributes
-    ----------
-    blocks : RowBlocks
-        Rows of weight zero are covered, too.
-    coverage : Coverage
+    Each pass decides whether another one is needed.
+
+    Warns
+    -----
+    CoresetWarning
+        If every row is a core point, so that nothing was reduced.
     """
-
-    blocks: RowBlocks
-    coverage: Coverage
-
-    def run(self, progress: bool | None) -> Coreset:
-        """Build the coreset of core points.
-
-        Warns
-        -----
-        CoresetWarning
-            If every row is a core point, so that nothing was reduced.
-        """
-        blocks, coverage = self.blocks, self.coverage
-        diameter = None if coverage.diameter is None else float(coverage.diameter)
-        core = cover(
-            blocks,
-            diameter,
-            max_points=None if coverage.size is None else int(coverage.size),
-            progress=progress,
+    diameter = None if coverage.diameter is None else float(coverage.diameter)
+    max_points = None if coverage.size is None else int(coverage.size)
+    core = cover(blocks, diameter, max_points=max_points, progress=progress)
+    if len(core) == core.n_rows > 1:
+        warn_user(
+            f"every one of the {core.n_rows} rows is a core point at "
+            f"diameter={core.diameter:g}: nothing was reduced; pass a larger diameter."
         )
-        if len(core) == core.n_rows > 1:
-            warn_user(
-                f"every one of the {core.n_rows} rows is a core point at "
-                f"diameter={core.diameter:g}: nothing was reduced; pass a larger diameter."
-            )
-        coreset = Coreset(
-            points=csr_rows(core.points) if blocks.sparse else core.points,
-            weights=core.weights,
-            indices=core.indices,
-            labels=core.labels,
-            provenance=_provenance(coverage, blocks, core),
-        )
-        found: Coreset = on_grid(coreset, blocks.cube)
-        return found
+    coreset = Coreset(
+        points=csr_rows(core.points) if blocks.sparse else core.points,
+        weights=core.weights,
+        indices=core.indices,
+        labels=core.labels,
+        provenance=_provenance(coverage, blocks, core),
+    )
+    found: Coreset = on_grid(coreset, blocks.cube)
+    return found
 
 
 def _provenance(coverage: Coverage, blocks: RowBlocks, core: Cover) -> dict[str, Any]:
