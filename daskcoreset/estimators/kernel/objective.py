@@ -217,8 +217,8 @@ class KernelProblem:
         if count is None:
             return ALL_ROWS
         indices = sorted(self.block_weights)
-        masses = np.array([[self.block_weights[index]] for index in indices])
-        counts = split_quota(count, masses, stream(seed, Stage.DESCENT, ROOT, fold))[:, 0]
+        masses = np.array([self.block_weights[index] for index in indices])
+        counts = split_quota(count, masses, stream(seed, Stage.DESCENT, ROOT, fold))
         return Draw(seed, fold, dict(zip(indices, counts.tolist(), strict=True)))
 
     def objectives(self, gram: FloatArray, beta: FloatArray, losses: FloatArray) -> FloatArray:

@@ -82,6 +82,13 @@ def test_avm__averages_the_second_half_of_the_iterates(monkeypatch: pytest.Monke
     assert np.allclose(found.beta[:, 0], mean, atol=1e-10)
 
 
+def test_quotas__draw_as_many_rows_as_are_asked_for() -> None:
+    problem = problem_of(CORE, ODM, 1.0)
+    drawn = problem.draw(problem.quotas(0, 0, 50))
+    assert len(drawn) == 50
+    assert len(problem.draw(problem.quotas(0, 0, None))) == len(X)
+
+
 @pytest.mark.parametrize("solve", [solve_newton, solve_csvrg, solve_avm])
 def test_solvers__predict_hours(
     solve: Callable[[KernelProblem], Solution], monkeypatch: pytest.MonkeyPatch
