@@ -33,8 +33,8 @@ from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.divergences import (
     Divergence,
     SquaredMahalanobis,
+    as_divergence,
     domain_problem,
-    resolve_divergence,
 )
 
 
@@ -181,7 +181,7 @@ class CoresetBregman(ClusteringModel):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         try:
-            divergence = resolve_divergence(self.divergence)
+            divergence = as_divergence(self.divergence)
         except (InvalidInputError, InvalidTypeError):  # which fit reports
             return tags
         negative, zero = divergence.valid(np.array([-1.0, 0.0]))
@@ -199,7 +199,7 @@ class CoresetBregman(ClusteringModel):
         raise AttributeError("weights_ exists only with soft=True; set soft=True before fit.")
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
-        divergence = resolve_divergence(self.divergence)
+        divergence = as_divergence(self.divergence)
         size = default_size(self.n_clusters) if self.size == "auto" else self.size
         check_size(size, self.n_clusters, "cluster")
         if isinstance(rows, InMemoryData):

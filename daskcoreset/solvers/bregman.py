@@ -17,9 +17,10 @@ from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
-from daskcoreset.core.validation import as_numbers, is_int
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.solvers.divergences import Divergence, resolve_divergence
+from daskcoreset.core.validation import as_numbers
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.solvers.divergences import Divergence, as_divergence
+from daskcoreset.solvers.kmeans import check_init
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +48,7 @@ class Rows:
     def starting_centers(self, init: Any, n_clusters: int) -> FloatArray:
         """Return the initial centers of the caller, checked, less `origin`."""
         centers = as_numbers("init", init)
-        shape = (n_clusters, self.points.shape[1])
-        if centers.shape != shape:
-            raise InvalidInputError(
-                f"init has shape {centers.shape}",
-                argument="init",
-                remedy=f"pass {shape[0]} centers of {shape[1]} columns",
-            )
+        check_init(centers, n_clusters, self.points.shape[1])
         refuse(self.divergence.find_invalid_row(centers, "init"))
         return np.asarray(centers - self.origin)
 
@@ -68,21 +63,13 @@ def prepare(
     Raises
     ------
     InvalidInputError
-        If a row lies outside the domain of the divergence, weights are not finite,
-        non-negative and positive in total, there are fewer rows than clusters, or the
-        covariance that a Mahalanobis distance needs is singular.
+        If a row lies outside the domain of the divergence, there are fewer rows than clusters, or
+        the covariance that a Mahalanobis distance needs is singular.
     """
-    _check_count("n_clusters", n_clusters)
-    if getattr(points, "ndim", None) != 2:
-        raise InvalidInputError(
-            f"points has shape {np.shape(points)}",
-            argument="points",
-            remedy="pass rows, of shape (n_rows, n_columns)",
-        )
     rows = dense(points)
-    weights = _as_weights(sample_weight, len(rows))
+    weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     rows, weights = rows[weights > 0], weights[weights > 0]  # always a copy
-    chosen = resolve_divergence(divergence)
+    chosen = as_divergence(divergence)
     refuse(chosen.find_invalid_row(points, "points"))
     if len(rows) < n_clusters:
         raise InvalidInputError(
@@ -155,49 +142,6 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
         taken.append(int(candidates[best]))
         potential = remaining[:, best]
     return rows.points[taken]
-
-
-def check_options(tol: float, **counts: Any) -> None:
-    """Raise unless counts are positive integers and `tol` is finite and not negative."""
-    for name, value in counts.items():
-        _check_count(name, value)
-    if not 0 <= tol < math.inf:
-        raise InvalidInputError(
-            f"tol must be at least 0 and finite, got {tol}",
-            argument="tol",
-            remedy="pass a small number such as 1e-4",
-        )
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not is_int(value):
-        raise InvalidTypeError(
-            f"{name} must be an int, got {value!r}", argument=name, remedy="pass a positive int"
-        )
-    if value < 1:
-        raise InvalidInputError(
-            f"{name} must be at least 1, got {value}", argument=name, remedy="pass a positive int"
-        )
-
-
-def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_rows,):
-        raise InvalidInputError(
-            f"sample_weight has shape {weights.shape}, but there are {n_rows} rows",
-            argument="sample_weight",
-            remedy="pass one weight per row",
-        )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise InvalidInputError(
-            f"sample_weight is {weights[bad[0]]} at row {bad[0]}",
-            argument="sample_weight",
-            remedy="pass weights that are finite and not negative",
-        )
-    return weights
 
 
 def _mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
@@ -313,7 +257,6 @@ def bregman_hard(
     Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences,
     Algorithm 1 and Proposition 1.
     """
-    check_options(tol, n_init=n_init, max_iter=max_iter)
     rows = prepare(points, n_clusters, divergence, sample_weight)
     if init is not None:
         return _lloyd(rows, rows.starting_centers(init, n_clusters), max_iter, tol)

@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.core.linalg import one_thread, product, tiles
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
-from daskcoreset.solvers.bregman import Rows, bregman_hard, check_options, descend, prepare
+from daskcoreset.solvers.bregman import Rows, bregman_hard, descend, prepare
 from daskcoreset.solvers.divergences import Divergence
 
 # Share of the weight below which a component has no mean that float64 could hold.
@@ -145,7 +145,6 @@ def bregman_soft(
     Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences, section
     5 and Algorithm 3. Bachem, Lucic and Krause (2018), section 6, for the objective.
     """
-    check_options(tol, n_init=n_init, max_iter=max_iter)
     rows = prepare(points, n_clusters, divergence, sample_weight)
     if init is None:
         init = bregman_hard(

@@ -17,7 +17,7 @@ from daskcoreset.solvers.divergences import (
     ItakuraSaito,
     KullbackLeibler,
     SquaredMahalanobis,
-    resolve_divergence,
+    as_divergence,
 )
 from tests.tools.bregman_mixtures import mixture, slack
 
@@ -77,7 +77,7 @@ def test_bregman_hard__never_raises_the_cost(name: str, seed: int) -> None:
         ).cost
         for moves in (1, 2, 3, 10)
     ]
-    divergence = resolve_divergence(name).fitted(rows, weights)
+    divergence = as_divergence(name).fitted(rows, weights)
     costs.insert(0, float(weights @ divergence.nearest(rows, rows[:6])[1]))
 
     assert (np.diff(costs) <= slack(costs[0])).all()

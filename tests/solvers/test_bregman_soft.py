@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
-from daskcoreset.solvers.divergences import DIVERGENCES, resolve_divergence
+from daskcoreset.solvers.divergences import DIVERGENCES, as_divergence
 from tests.tools.bregman_mixtures import mixture, slack
 
 each_name = pytest.mark.parametrize("name", list(DIVERGENCES))
@@ -35,7 +35,7 @@ def plain_em(
 @each_name
 def test_bregman_soft__is_plain_em(name: str) -> None:
     rows, weights = mixture()
-    divergence = resolve_divergence(name).fitted(rows, weights)
+    divergence = as_divergence(name).fitted(rows, weights)
 
     found = bregman_soft(
         rows, 4, divergence=name, sample_weight=weights, init=rows[:4], max_iter=5, tol=0
@@ -64,7 +64,7 @@ def test_bregman_soft__never_raises_the_cost(name: str, seed: int) -> None:
         ).cost
         for steps in (1, 2, 3, 10)
     ]
-    divergence = resolve_divergence(name).fitted(rows, weights)
+    divergence = as_divergence(name).fitted(rows, weights)
     costs.insert(0, plain_em(rows, weights, rows[:4], divergence, 0)[2])
 
     assert (np.diff(costs) <= slack(max(map(abs, costs))) + 1e-12 * weights.sum()).all()

@@ -10,8 +10,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.validation import is_choice, suggestion
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import check_choice, check_type
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
@@ -31,17 +30,8 @@ DIVERGENCES: dict[str, type[Divergence]] = {
 }
 
 
-def resolve_divergence(divergence: str | Divergence) -> Divergence:
-    """Return the divergence for a ``divergence`` argument.
-
-    Parameters
-    ----------
-    divergence : str or Divergence
-        A name in `DIVERGENCES`, or a divergence with its parameters.
-
-    Returns
-    -------
-    Divergence
+def as_divergence(value: Any) -> Divergence:
+    """Return the divergence for a name in `DIVERGENCES`, an object or a mapping from JSON.
 
     Raises
     ------
@@ -52,46 +42,18 @@ def resolve_divergence(divergence: str | Divergence) -> Divergence:
 
     Examples
     --------
-    >>> resolve_divergence("kl")
+    >>> as_divergence("kl")
     KullbackLeibler()
-    """
-    if isinstance(divergence, Divergence):
-        return divergence
-    names = ", ".join(repr(name) for name in DIVERGENCES)
-    if isinstance(divergence, str):
-        if not is_choice(divergence, DIVERGENCES):
-            raise InvalidInputError(
-                f"divergence is {divergence!r}, which is unknown"
-                f"{suggestion(divergence, DIVERGENCES)}",
-                argument="divergence",
-                remedy=f"pass one of {names}",
-            )
-        return DIVERGENCES[divergence]()
-    raise InvalidTypeError(
-        f"divergence must be a name or a divergence such as KullbackLeibler(), got {divergence!r}",
-        argument="divergence",
-        remedy=f"pass one of {names}",
-    )
-
-
-def as_divergence(value: Any) -> Divergence:
-    """Return the divergence for a name, an object or a mapping from JSON.
-
-    Examples
-    --------
     >>> as_divergence({"name": "mahalanobis", "precision": [4.0]}).precision
     array([4.])
     """
-    if not isinstance(value, Mapping):
-        return resolve_divergence(value)
-    options = dict(value)
+    if isinstance(value, Divergence):
+        return value
+    remedy = "pass a name, or a divergence such as KullbackLeibler()"
+    check_type("divergence", value, (str, Mapping), remedy)
+    options = {"name": value} if isinstance(value, str) else dict(value)
     name = options.pop("name", None)
-    if name not in DIVERGENCES or options.keys() - {f.name for f in fields(DIVERGENCES[name])}:  # type: ignore[arg-type]
-        raise InvalidInputError(
-            f"divergence {dict(value)!r} is unknown",
-            argument="divergence",
-            remedy="pass a name, or an object such as KullbackLeibler()",
-        )
+    check_choice("divergence", name, *DIVERGENCES)
     return DIVERGENCES[name](**options)
 
 

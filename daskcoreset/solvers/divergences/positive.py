@@ -14,6 +14,7 @@ import numpy as np
 
 from daskcoreset.core.linalg import dense, product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.validation import as_numbers
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
@@ -68,32 +69,26 @@ class _Positive(Divergence):
         return terms, product(rows - origin, self._slopes(centers, origin).T)
 
     def _curvatures(self, low: Any, high: Any) -> tuple[FloatArray, FloatArray]:
-        low = np.array(low, dtype=np.float64, ndmin=1)
-        high = np.array(high, dtype=np.float64, ndmin=1)
+        low, high = as_numbers("low", low), as_numbers("high", high)
         if low.ndim != 1 or low.shape != high.shape:
             raise InvalidInputError(
                 f"low has shape {low.shape} and high {high.shape}",
                 remedy="pass one of each per column",
             )
-        bad = np.flatnonzero(~((low > 0) & (low <= high) & np.isfinite(high)))
+        with np.errstate(all="ignore"):
+            steepest, flattest = self._curvature(low), self._curvature(high)
+            factor_exists = np.isfinite(steepest) & (flattest / steepest > 0)
+        inside = (low > 0) & (low <= high) & np.isfinite(high)
+        bad = np.flatnonzero(~(inside & factor_exists))
         if len(bad):
             j = bad[0]
+            problem = f"the {self.title} needs 0 < low <= high"
+            if inside[j]:
+                problem = f"no float64 holds the factor between the {self.title} and a distance"
             raise InvalidInputError(
-                f"low is {low[j]} and high {high[j]} in column {j}, but the "
-                f"{self.title} needs 0 < low <= high",
+                f"low is {low[j]} and high {high[j]} in column {j}, but {problem}",
                 argument="low",
-                remedy="pass the smallest and largest value of each column",
-            )
-        with np.errstate(over="ignore", divide="ignore", under="ignore"):
-            steepest, flattest = self._curvature(low), self._curvature(high)
-            lost = np.flatnonzero(~(np.isfinite(steepest) & (flattest / steepest > 0)))
-        if len(lost):
-            j = lost[0]
-            raise InvalidInputError(
-                f"low is {low[j]} and high {high[j]} in column {j}: no float64 "
-                f"holds the factor between the {self.title} and a squared distance",
-                argument="low",
-                remedy="clip the smallest values",
+                remedy="pass the smallest and largest value of each column, or clip small values",
             )
         return steepest, flattest
 

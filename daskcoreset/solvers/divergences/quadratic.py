@@ -12,7 +12,8 @@ import numpy as np
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.moments import distances_to, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import as_numbers
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.divergences.base import Divergence
 
 # Smallest eigenvalue, at unit diagonal, that leaves an inverse four correct digits.
@@ -239,14 +240,7 @@ def _squares(rows: FloatArray) -> FloatArray:
 @one_thread()
 def _positive_definite(name: str, value: Any) -> FloatArray:
     """Return a float64 copy of a positive definite matrix or diagonal, after checks."""
-    try:
-        matrix = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            f"{name} is not an array of numbers ({error})",
-            argument=name,
-            remedy="pass an array of numbers",
-        ) from error
+    matrix = as_numbers(name, value)
     if matrix.ndim not in (1, 2) or not matrix.size or len(set(matrix.shape)) > 1:
         raise InvalidInputError(
             f"{name} has shape {matrix.shape}",
