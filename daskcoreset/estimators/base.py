@@ -356,7 +356,7 @@ class SolvedModel(CoresetModel):
             warn_lost_classes(np.unique(rows.y), labels)
         return labels
 
-    def _open_fitted(self, X: Any, sample_weight: Any) -> Rows:
+    def _open_fitted(self, X: Any, sample_weight: Any) -> RowBlocks:
         """Open rows without labels, for a fitted model."""
         data = self._validate_in_memory(X, None, sample_weight, reset=False)
-        return self._open(X, None, sample_weight) if data is None else data
+        return self._open(X, None, sample_weight) if data is None else data.blocks

@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import default_size
-from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import InvalidRow, no_weight_error, refuse
 from daskcoreset.core.linalg import one_thread, tiles
 from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
@@ -25,6 +24,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import Problem, check_size, resolve_for
 from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
+from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
@@ -244,12 +244,8 @@ class CoresetBregman(ClusteringModel):
         return Distortion(self.n_clusters, self.divergence_)
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
-        return _labels(self._solution, data.X), self._cost_in_memory(data)
-
-    def _cost_in_memory(self, data: InMemoryData) -> float:
-        refuse(domain_problem(self.divergence_, Block(data.X, data.weights)))
-        counted = np.flatnonzero(data.weights > 0)
-        return float(data.weights[counted] @ self._solution.costs(data.X[counted]))
+        labels = _labels(self._solution, data.X)
+        return labels, weighted_sum(data.blocks, *self._row_costs())[1]
 
     def _row_costs(self) -> tuple[Any, Any]:
         costs = self._solution.costs

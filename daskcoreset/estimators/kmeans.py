@@ -102,9 +102,6 @@ class ClusteringModel(
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         """Cluster of every row in memory, and their cost."""
 
-    def _cost_in_memory(self, data: InMemoryData) -> float:
-        return self._labels_and_cost(data)[1]
-
     @property
     def _n_starts(self) -> int:
         return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
@@ -160,10 +157,7 @@ class ClusteringModel(
         """
         del y
         check_is_fitted(self)
-        rows = self._open_fitted(X, sample_weight)
-        if isinstance(rows, InMemoryData):
-            return -self._cost_in_memory(rows)
-        return -weighted_sum(rows, *self._row_costs())[1]
+        return -weighted_sum(self._open_fitted(X, sample_weight), *self._row_costs())[1]
 
     def centers_to_xarray(self) -> Any:
         """Return the centers as a Dataset, with the names, units and coordinates of the features.
@@ -323,7 +317,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
         # Of rows with threads, and sparse ones as they are.
         rows = InMemoryData(coreset.points, None, coreset.weights)
-        self.coreset_inertia_ = self._cost_in_memory(rows)
+        self.coreset_inertia_ = self._labels_and_cost(rows)[1]
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:
         """Warn if one column holds nearly all the variance."""

@@ -26,7 +26,7 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     resolve_for,
 )
-from daskcoreset.estimators.checks import InMemoryData, Rows, count_features
+from daskcoreset.estimators.checks import Rows, count_features
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import MixtureCost
@@ -37,7 +37,6 @@ from daskcoreset.solvers.mixture.model import (
     MixtureModel,
     assign,
     count_parameters,
-    log_likelihood,
     responsibilities,
     sample,
     score_samples,
@@ -370,9 +369,5 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
 
     def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Total weight and weighted log-likelihood of all rows."""
-        mixture = self._fitted
-        rows = self._open_fitted(X, sample_weight)
-        if not isinstance(rows, InMemoryData):
-            return weighted_sum(rows, partial(score_samples, mixture))
-        total = log_likelihood(mixture, rows.X, rows.sample_weight)
-        return float(rows.weights.sum()), total
+        densities = partial(score_samples, self._fitted)
+        return weighted_sum(self._open_fitted(X, sample_weight), densities)
