@@ -55,10 +55,29 @@ STAND_FOR_CORESETS = (Coreset, Portfolio, CoresetTree, TreeWindow)
 
 
 def coreset_for(model: Any, X: Any) -> Any:
-    """Return the coreset of X, if X is a portfolio, a tree or a window of a tree."""
+    """Return the coreset of a tree or window, the member of a portfolio for a model, or X.
+
+    Raises
+    ------
+    InvalidInputError
+        If several members of a portfolio, or none of several, have the method of the model.
+    """
     if isinstance(X, (CoresetTree, TreeWindow)):
         return X.coreset()
-    return member_for(model, X) if isinstance(X, Portfolio) else X
+    if not isinstance(X, Portfolio):
+        return X
+    method = getattr(model, "method", None)
+    name = method if isinstance(method, str) else getattr(method, "name", None)
+    fitting = [key for key, member in X.items() if member.provenance.get("method") == name]
+    fitting = fitting or list(X)
+    if len(fitting) > 1:
+        raise InvalidInputError(
+            f"X is a Portfolio, and it is ambiguous which of {', '.join(map(repr, fitting))} "
+            f"{type(model).__name__} should use",
+            argument="X",
+            remedy=f"pass one of them, such as portfolio[{fitting[0]!r}]",
+        )
+    return X[fitting[0]]
 
 
 def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
@@ -86,29 +105,6 @@ def check_metric(model: Any, coreset: Coreset) -> None:
             argument="X",
             remedy=remedy,
         )
-
-
-def member_for(model: Any, portfolio: Portfolio) -> Coreset:
-    """Return the member with the method of a model, or the only member.
-
-    Raises
-    ------
-    InvalidInputError
-        If the choice is ambiguous.
-    """
-    method = getattr(model, "method", None)
-    name = method if isinstance(method, str) else getattr(method, "name", None)
-    fitting = [
-        key for key, member in portfolio.items() if member.provenance.get("method") == name
-    ] or list(portfolio)
-    if len(fitting) > 1:
-        raise InvalidInputError(
-            f"X is a Portfolio, and it is ambiguous which of {', '.join(map(repr, fitting))} "
-            f"{type(model).__name__} should use",
-            argument="X",
-            remedy=f"pass one of them, such as portfolio[{fitting[0]!r}]",
-        )
-    return portfolio[fitting[0]]
 
 
 class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
