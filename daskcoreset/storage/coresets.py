@@ -44,7 +44,6 @@ def load_portfolio(store: Location, storage_options: Mapping[str, Any] | None) -
             record: dict[str, Any] = {**kept.arrays, **kept.attributes}
             columns = record.pop("columns")
             moments = DataSummary(**record, columns=None if columns is None else tuple(columns))
-            moments.check()
         names = enumerate(attributes["members"])
         members = {name: _coreset_of(groups[f"{_MEMBER}{i}"]) for i, name in names}
         return Portfolio(members, attributes["provenance"], moments)
