@@ -158,7 +158,7 @@ def test_datasets__have_the_dtype_asked_for() -> None:
     for dtype in ("float32", "float64"):
         rows, _ = face.datasets.make_mixture(100, 2, dtype=dtype, random_state=0)
         assert rows.dtype == dtype
-    with pytest.raises(face.CoresetError, match="float32 or float64"):
+    with pytest.raises(face.CoresetError, match="'float32' or 'float64'"):
         face.datasets.make_mixture(100, 2, dtype="int64", random_state=0)
 
 
