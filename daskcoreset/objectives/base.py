@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.core.block import Block
@@ -148,26 +149,38 @@ class Objective(ABC, Generic[Q]):
         return self.constant(solution) + self.total(block, solution)
 
 
-# Labels of rows are int32.
-_MAX_PARTS = 2**31 - 1
+class ObjectiveOfParts(Objective[Q]):
+    """Base of costs whose solutions have parts, such as centers. Subclasses are dataclasses.
 
+    Attributes
+    ----------
+    parts : str
+        Name of the field with the number of parts. None in this field means that it is unknown.
+    """
 
-def check_parts(n_parts: Any, name: str) -> None:
-    """Check a number of centers or components. None means that it is unknown."""
-    if n_parts is None:
-        return
-    if as_int(name, n_parts) > _MAX_PARTS:
-        raise InvalidInputError(
-            f"{name} is {n_parts}", argument=name, remedy=f"pass {_MAX_PARTS} at most"
-        )
+    parts: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        if self.n_parts is not None:
+            as_int(self.parts, self.n_parts)
 
-def require_parts(objective: Objective[Any]) -> int:
-    """Return the number of parts of solutions, or raise an error if it is unknown."""
-    if objective.n_parts is None:
-        raise InvalidInputError(
-            "n_clusters is missing, and the method of the coreset is for any number of centers",
-            argument="n_clusters",
-            remedy="pass n_clusters or solutions",
-        )
-    return objective.n_parts
+    @property
+    def n_parts(self) -> int | None:
+        """Number of parts of a solution."""
+        n_parts: int | None = getattr(self, self.parts)
+        return n_parts
+
+    def with_parts(self, n_parts: int) -> Self:
+        """Return the same cost for solutions of `n_parts` parts."""
+        fields: dict[str, Any] = {self.parts: n_parts}
+        return replace(self, **fields)  # type: ignore[type-var]
+
+    def parts_in(self, block: Block) -> int:
+        """Return the number of parts of a solution for these rows: no more than count."""
+        if self.n_parts is None:
+            raise InvalidInputError(
+                "n_clusters is missing, and the method of the coreset is for any number of centers",
+                argument="n_clusters",
+                remedy="pass n_clusters or solutions",
+            )
+        return min(self.n_parts, int((block.weights > 0).sum()))

@@ -16,7 +16,6 @@ in which every cell, all distances and all divergences have equal shares. The la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.linalg import dense, one_thread, product, tiles
+from daskcoreset.core.moments import moments_of, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.kmeans import assign, rough_kmeans
@@ -207,40 +207,30 @@ def cells_by_distance(
 def cells_by_class(block: Block) -> Cells:
     """One cell for every class, with distances in which the covariance is about the identity."""
     labels = np.unique(labels_of(block))
-    d = block.points.shape[1]
-    centers = np.zeros((len(labels) + 1, d))
     codes = np.searchsorted(labels, labels_of(block))
-    for code, weights, rows in _dense_parts(block, codes, len(labels)):
-        centers[code] += weights @ rows
-    weights = np.bincount(codes, block.weights, len(labels)).astype(np.float64)
-    centers[-1] = centers[:-1].sum(axis=0) / weights.sum()
-    centers[:-1] /= np.where(weights > 0.0, weights, 1.0)[:, np.newaxis]
-    centers[:-1][weights == 0.0] = centers[-1]
-    matrix = np.zeros((d, d) if d <= _MAX_COLUMNS else d)
-    for code, u, rows in _dense_parts(block, codes, len(labels)):
-        gaps = rows - centers[code]
-        matrix += product((gaps * u[:, np.newaxis]).T, gaps) if d <= _MAX_COLUMNS else u @ gaps**2
-    matrix /= weights.sum()
-    variances = matrix.diagonal() if d <= _MAX_COLUMNS else matrix
+    own = [block.take(np.flatnonzero(codes == code)) for code in range(len(labels))]
+    weights = np.array([part.weights.sum() for part in own])
+    wide = block.points.shape[1] > _MAX_COLUMNS
+    if wide:
+        moments = [moments_of(part.points, part.weights) for part in own]
+        means, variances = [one.mean for one in moments], sum(one.m2 for one in moments)
+        variances = variances / weights.sum()
+    else:
+        scatters = [scatter_of(part.points, part.weights) for part in own]
+        means = [one.mean for one in scatters]
+        matrix = sum(one.matrix for one in scatters) / weights.sum()
+        variances = matrix.diagonal()
+    center = np.average(means, axis=0, weights=weights)
+    centers = np.where(weights[:, np.newaxis] > 0.0, means, center)
+    centers = np.concatenate([centers, center[np.newaxis]])
     # A column that never changes in the coreset may do so in the data.
     varies = variances > (_ROUNDING_OF_MEANS * np.abs(centers).max(axis=0)) ** 2
     scale = np.sqrt(np.where(varies, variances, max(float(variances.max()), 1e-200)))
-    if d > _MAX_COLUMNS:
+    if wide:
         return Cells(centers, 1.0 / scale, labels)
     shape = matrix / scale / scale[:, np.newaxis] + np.diag(np.where(varies, 0.0, 1.0))
     # So few rows show variances of d directions with about this relative error.
-    ridge = min(1.0, d * float(np.square(block.weights).sum()) / weights.sum() ** 2)
+    ridge = min(1.0, len(scale) * float(np.square(block.weights).sum()) / weights.sum() ** 2)
     values, vectors = np.linalg.eigh(shape)
     root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge) / scale[:, np.newaxis]
     return Cells(centers, root, labels)
-
-
-def _dense_parts(
-    block: Block, codes: IndexArray, n_codes: int
-) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    points: Any = block.points
-    for code in range(n_codes):
-        members = np.flatnonzero((codes == code) & (block.weights > 0.0))
-        for part in tiles(len(members), block.points.shape[1]):
-            rows = members[part]
-            yield code, block.weights[rows], dense(points[rows]).astype(np.float64)

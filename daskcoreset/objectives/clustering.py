@@ -10,41 +10,22 @@ import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import refuse
-from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.linalg import dense
+from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_numbers, n_dims
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.objectives.base import Objective, check_parts, require_parts
+from daskcoreset.objectives.base import ObjectiveOfParts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
-from daskcoreset.solvers.divergences import (
-    Divergence,
-    DivergenceParameter,
-)
+from daskcoreset.solvers.divergences import Divergence, DivergenceParameter
 from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
 
-# Draws among the rows of a coreset, of more of which it has no other rows to show.
-_MANY = 10**6
 
-
-@dataclass(frozen=True)
-class _OfCenters(Objective[FloatArray]):
-    n_clusters: int | None = None
-
+class _OfCenters(ObjectiveOfParts[FloatArray]):
+    parts: ClassVar[str] = "n_clusters"
     solved: ClassVar[str]
     seeded: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        check_parts(self.n_clusters, "n_clusters")
-
-    @property
-    def n_parts(self) -> int | None:
-        """Centers of a solution."""
-        return self.n_clusters
-
-    def with_parts(self, n_parts: int) -> Self:
-        """Return the same cost for solutions of `n_parts` centers."""
-        return replace(self, n_clusters=n_parts)
 
     def candidates(
         self, block: Block, rng: np.random.Generator
@@ -55,18 +36,13 @@ class _OfCenters(Objective[FloatArray]):
             yield f"{self.seeded} {i}", self.seed(block, rng)
         for i in range(1, 4):
             share = block.weights / block.weights.sum()
-            rows = rng.choice(len(block), min(require_parts(self), _MANY), p=share)
+            rows = rng.choice(len(block), self.parts_in(block), p=share)
             yield f"random rows {i}", dense(block.points[np.unique(rows)])
         yield "mean", self.poor(block)
 
     def poor(self, block: Block) -> FloatArray:
         """One center, the mean of all rows, at which the cost of a far row is largest."""
-        points: Any = block.points
-        share = block.weights / block.weights.sum()
-        center = np.zeros((1, points.shape[1]))
-        for part in tiles(len(block), points.shape[1]):
-            center += share[part] @ dense(points[part]).astype(np.float64)
-        return center
+        return moments_of(block.points, block.weights).mean[np.newaxis]
 
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64."""
@@ -110,6 +86,8 @@ class QuantizationError(_OfCenters):
     Bachem, Lucic and Krause (2018), section 2.
     """
 
+    n_clusters: int | None = None
+
     name: ClassVar[str] = "quantization error"
     solved: ClassVar[str] = "k-means"
     seeded: ClassVar[str] = "k-means++"
@@ -136,11 +114,11 @@ class QuantizationError(_OfCenters):
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
-        return rough_kmeans(block.points, block.weights, require_parts(self), rng).centers
+        return rough_kmeans(block.points, block.weights, self.parts_in(block), rng).centers
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++."""
-        return seed_cells(block.points, block.weights, require_parts(self), rng).clusters.centers
+        return seed_cells(block.points, block.weights, self.parts_in(block), rng).clusters.centers
 
 
 @dataclass(frozen=True)
@@ -170,6 +148,7 @@ class Distortion(DivergenceParameter, _OfCenters):
     Banerjee, Merugu, Dhillon and Ghosh (2005), section 3.
     """
 
+    n_clusters: int | None = None
     divergence: str | Divergence = "squared_euclidean"
 
     name: ClassVar[str] = "distortion"
@@ -177,8 +156,8 @@ class Distortion(DivergenceParameter, _OfCenters):
     seeded: ClassVar[str] = "seeding"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_parts(self.n_clusters, "n_clusters")
+        DivergenceParameter.__post_init__(self)
+        ObjectiveOfParts.__post_init__(self)
 
     def fitted(self, block: Block) -> Self:
         """Estimate a precision that is left open from the rows."""
@@ -225,7 +204,7 @@ class Distortion(DivergenceParameter, _OfCenters):
         """Centers by Bregman hard clustering."""
         return bregman_hard(
             block.points,
-            self._clusters_in(block),
+            self.parts_in(block),
             divergence=self._divergence,
             sample_weight=block.weights,
             random_state=rng,
@@ -233,7 +212,7 @@ class Distortion(DivergenceParameter, _OfCenters):
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Rows in the manner of k-means++."""
-        k = self._clusters_in(block)
+        k = self.parts_in(block)
         rows = prepare(block.points, k, self._divergence, block.weights)
         return bregman_seeds(rows, k, rng) + rows.origin
 
@@ -242,9 +221,6 @@ class Distortion(DivergenceParameter, _OfCenters):
         centers = super().read(solution, n_features, name)
         refuse(self._divergence.find_invalid_row(centers, name))
         return centers
-
-    def _clusters_in(self, block: Block) -> int:
-        return min(require_parts(self), int((block.weights > 0).sum()))
 
 
 _CENTERS = "pass an array of shape (k, d), or a fitted model that has cluster_centers_"

@@ -40,6 +40,32 @@ class LinearClassifier:
     positive: Any
 
 
+def coefficients(solution: Any, n_features: int, name: str) -> tuple[FloatArray, float]:
+    """Return the coefficients and the intercept of a linear solution, or of a fitted model."""
+    parts = [getattr(solution, part, None) for part in ("coef", "intercept")]
+    if parts[0] is None:
+        parts = [getattr(solution, part, None) for part in ("coef_", "intercept_")]
+    if any(part is None for part in parts):
+        raise not_linear(solution, name, "linear model")
+    coef, intercept = (np.ravel(np.asarray(part, dtype=np.float64)) for part in parts)
+    if len(coef) != n_features:
+        raise InvalidInputError(
+            f"{name} has {len(coef)} coefficients",
+            argument=name,
+            remedy=f"pass a model of the {n_features} columns of X",
+        )
+    return coef, float(intercept[0])
+
+
+def not_linear(solution: Any, name: str, wanted: str) -> InvalidTypeError:
+    """Return the error of a solution of another kind."""
+    return InvalidTypeError(
+        f"{name} must be a fitted {wanted}, got {type(solution).__name__}",
+        argument=name,
+        remedy="fit one, or pass a solution of daskcoreset.objectives",
+    )
+
+
 @dataclass(frozen=True)
 class LinearCost(Objective[LinearClassifier]):
     r"""The cost :math:`|w|^2/2 + \lambda \sum_x u(x) \ell(y(x) (\langle x, w \rangle + b))`.
@@ -172,35 +198,21 @@ class LinearCost(Objective[LinearClassifier]):
 
     def read(self, solution: Any, n_features: int, name: str) -> LinearClassifier:
         """Return a `LinearClassifier`, or that of a fitted estimator of two classes."""
-        if not isinstance(solution, LinearClassifier):
-            parts = [getattr(solution, part, None) for part in ("coef_", "intercept_", "classes_")]
-            if any(part is None for part in parts):
-                raise InvalidTypeError(
-                    f"{name} must be a fitted linear classifier of two classes, got "
-                    f"{type(solution).__name__}",
-                    argument=name,
-                    remedy="fit one, or pass a LinearClassifier",
-                )
-            coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
-            if len(classes) != 2:
-                raise InvalidTypeError(
-                    f"{name} has {len(classes)} classes, and costs are of one class against the "
-                    "rest",
-                    argument=name,
-                    remedy=f"pass each by itself, for example that of {classes.tolist()[0]!r}: "
-                    "daskcoreset.objectives.LinearClassifier(model.coef_[0], "
-                    "model.intercept_[0], model.classes_[0])",
-                )
-            w: FloatArray = coef.astype(np.float64)
-            solution = LinearClassifier(w, float(intercept[0]), classes.tolist()[1])
-        classifier: LinearClassifier = solution
-        if len(classifier.coef) != n_features:
-            raise InvalidInputError(
-                f"{name} has {len(classifier.coef)} coefficients",
+        if isinstance(solution, LinearClassifier):
+            classes = [None, solution.positive]
+        else:
+            classes = np.ravel(getattr(solution, "classes_", ())).tolist()
+        if len(classes) < 2:
+            raise not_linear(solution, name, "linear classifier of two classes")
+        if len(classes) > 2:
+            raise InvalidTypeError(
+                f"{name} has {len(classes)} classes, and costs are of one class against the rest",
                 argument=name,
-                remedy=f"pass a classifier of the {n_features} columns of X",
+                remedy=f"pass each by itself, for example that of {classes[0]!r}: "
+                "daskcoreset.objectives.LinearClassifier(model.coef_[0], model.intercept_[0], "
+                "model.classes_[0])",
             )
-        return classifier
+        return LinearClassifier(*coefficients(solution, n_features, name), classes[1])
 
     def labelled(self, solution: LinearClassifier, block: Block, name: str) -> LinearClassifier:
         """Find the positive class among the labels, even if numbers have become text."""

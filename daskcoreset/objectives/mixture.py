@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.objectives.base import Objective, check_parts, require_parts
+from daskcoreset.objectives.base import ObjectiveOfParts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (
     MixtureModel,
-    log_normalizer,
+    log_peaks,
     mixture_from_covariances,
     score_samples,
+    whitened,
 )
 
 # Least variance of a component, as a share of that of the columns: the guarantee is for eigenvalues
@@ -28,7 +29,7 @@ _FLOOR = 1e-3
 
 
 @dataclass(frozen=True)
-class MixtureCost(Objective[MixtureModel]):
+class MixtureCost(ObjectiveOfParts[MixtureModel]):
     r"""The part of the negative log-likelihood of a mixture that depends on the rows.
 
     See :doc:`/guides/trust`.
@@ -63,22 +64,12 @@ class MixtureCost(Objective[MixtureModel]):
     n_components: int | None = None
 
     name: ClassVar[str] = "mixture cost"
-
-    def __post_init__(self) -> None:
-        check_parts(self.n_components, "n_components")
-
-    @property
-    def n_parts(self) -> int | None:
-        """Components of a solution."""
-        return self.n_components
-
-    def with_parts(self, n_parts: int) -> Self:
-        """Return the same cost for mixtures of `n_parts` components."""
-        return replace(self, n_components=n_parts)
+    parts: ClassVar[str] = "n_components"
 
     def losses(self, block: Block, solution: MixtureModel) -> FloatArray:
         """Term of every row."""
-        return np.maximum(log_normalizer(solution) - score_samples(solution, block.points), 0.0)
+        most = float(np.logaddexp.reduce(log_peaks(solution)))
+        return np.maximum(most - score_samples(solution, block.points), 0.0)
 
     def brackets(
         self, cells: Cells, solution: MixtureModel, others: Sequence[MixtureModel]
@@ -88,7 +79,12 @@ class MixtureCost(Objective[MixtureModel]):
         The component is the one that bounds the center of a cell best.
         """
         del others
-        constants, gaps, norms = _by_component(solution, cells.centers)
+        peaks, factors = log_peaks(solution), solution.factors
+        constants = np.logaddexp.reduce(peaks) - peaks
+        scaled = np.stack([*whitened(solution, cells.centers)], axis=1)
+        gaps = np.linalg.norm(scaled, axis=2)
+        is_full = factors.ndim == 3
+        norms = np.linalg.norm(factors, 2, axis=(1, 2)) if is_full else factors.max(axis=1)
         squares = np.broadcast_to(norms * norms / 2.0, gaps.shape)
         at_center = constants + gaps * gaps / 2.0
         bounds = np.stack([at_center, gaps * norms, squares, np.zeros_like(gaps)])
@@ -152,7 +148,7 @@ class MixtureCost(Objective[MixtureModel]):
             return fit_mixture(
                 rows,
                 block.weights,
-                n_components=min(require_parts(self), distinct),
+                n_components=min(self.parts_in(block), distinct),
                 # Full matrices where they are small against the rows.
                 covariance_type="full" if rows.shape[1] <= 30 else "diag",
                 reg_covar=max(_FLOOR * variance, 1e-300),
@@ -160,29 +156,6 @@ class MixtureCost(Objective[MixtureModel]):
                 random_state=rng,
                 **options,
             ).mixture
-
-
-def _by_component(
-    mixture: MixtureModel, centers: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Constants, distances of `centers` (k, components), and norms of the factors."""
-    factors = mixture.precisions_cholesky
-    d = mixture.means.shape[1]
-    constants, gaps, norms = [], [], []
-    total = log_normalizer(mixture)
-    for j, (weight, mean) in enumerate(zip(mixture.weights, mixture.means, strict=True)):
-        factor = factors if mixture.covariance_type == "tied" else factors[j]
-        if np.ndim(factor) == 2:
-            scaled, diagonal = (centers - mean) @ factor, np.diagonal(factor)
-            norms.append(float(np.linalg.norm(factor, 2)))
-        else:
-            scaled, diagonal = (centers - mean) * factor, np.broadcast_to(factor, d)
-            norms.append(float(np.max(factor)))
-        gaps.append(np.linalg.norm(scaled, axis=1))
-        peak = np.log(diagonal).sum() - d / 2.0 * np.log(2.0 * np.pi)
-        with np.errstate(divide="ignore"):
-            constants.append(total - np.log(weight) - peak)
-    return np.array(constants), np.stack(gaps, axis=1), np.array(norms)
 
 
 def _mixture_of(estimator: Any, name: str) -> MixtureModel:

@@ -13,8 +13,8 @@ from daskcoreset.core.invalid import InvalidRow, find_inexact, find_unusable_row
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.linalg import dense_rows, inner_products, one_thread
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective
+from daskcoreset.objectives.linear import coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +87,7 @@ class LeastSquaresCost(Objective[LinearPredictor]):
 
     def read(self, solution: Any, n_features: int, name: str) -> LinearPredictor:
         """Return a `LinearPredictor`, or that of a fitted linear regressor."""
-        if not isinstance(solution, LinearPredictor):
-            coef, intercept = (getattr(solution, part, None) for part in ("coef_", "intercept_"))
-            if coef is None or intercept is None:
-                raise InvalidTypeError(
-                    f"{name} must be a fitted linear regressor, got {type(solution).__name__}",
-                    argument=name,
-                    remedy="fit one, or pass a LinearPredictor",
-                )
-            w: FloatArray = np.ravel(np.asarray(coef)).astype(np.float64)
-            solution = LinearPredictor(w, float(np.ravel(intercept)[0]))
-        predictor: LinearPredictor = solution
-        if len(predictor.coef) != n_features:
-            raise InvalidInputError(
-                f"{name} has {len(predictor.coef)} coefficients",
-                argument=name,
-                remedy=f"pass a regressor of the {n_features} columns of X",
-            )
-        return predictor
+        return LinearPredictor(*coefficients(solution, n_features, name))
 
     def constant(self, solution: LinearPredictor) -> float:
         """Return the penalty."""

@@ -284,20 +284,20 @@ def _log_determinants(mixture: MixtureModel) -> FloatArray:
     return np.asarray(np.log(diagonals).sum(axis=1))
 
 
-def log_normalizer(mixture: MixtureModel) -> float:
-    r"""Logarithm of the largest value that the density could have, were all means one.
+def log_peaks(mixture: MixtureModel) -> FloatArray:
+    r"""Logarithms of the densities of the components at their means.
 
-    :math:`\ln Z` with :math:`Z = \sum_j w_j |2 \pi \Sigma_j|^{-1/2}`.
+    :math:`\ln (w_j |2 \pi \Sigma_j|^{-1/2})`, of shape (k,).
 
     Examples
     --------
     >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
-    >>> round(log_normalizer(mixture), 6)
-    -0.918939
+    >>> log_peaks(mixture).round(6)
+    array([-0.918939])
     """
     at_means = _log_determinants(mixture) - 0.5 * mixture.means.shape[1] * _LOG_2PI
     with np.errstate(divide="ignore"):
-        return float(np.logaddexp.reduce(at_means + np.log(mixture.weights)))
+        return np.asarray(at_means + np.log(mixture.weights))
 
 
 def _posteriors(mixture: MixtureModel, X: Points) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
