@@ -64,3 +64,28 @@ def test_inputs__agree(tmp_path: Path) -> None:
     found = model.set_params(on_invalid="drop").start(lazy).run(above)
     shifted = whole.indices + (whole.indices >= 5)
     assert np.array_equal(found.indices, shifted)
+
+
+def test_ask__goes_on_after_a_read_that_failed() -> None:
+    """Labels are all of the state: what was asked begins anew, and nothing is paid for twice."""
+    X, failing = separable(600), [False]
+
+    def block(rows: np.ndarray) -> np.ndarray:
+        if failing[0]:
+            raise OSError("gone")
+        return rows
+
+    lazy = da.from_array(X, chunks=(200, 4)).map_blocks(block, dtype=float)
+    run = ActiveMaxMarginClassifier(random_state=0, batch=3).start(lazy)
+    for _ in range(4):
+        request = run.ask()
+        assert request is not None
+        run.tell(above(request.rows))
+        failing[0] = True
+        with pytest.raises(OSError, match="gone"):
+            run.ask()
+        failing[0] = False
+    found = run.run(above)
+    assert found.stopped == "verified"
+    assert len(set(found.indices.tolist())) == len(found.indices) == found.n_labels
+    assert (found.predict(X) == above(X)).all()
