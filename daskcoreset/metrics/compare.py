@@ -22,12 +22,12 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import about_member
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, text_table
-from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.metrics.audit import PARTS, cost_for, is_regression, rows_of
+from daskcoreset.metrics.costs import total_costs
 from daskcoreset.objectives import LinearCost, Objective, QuantizationError
 from daskcoreset.objectives.linear import positives
 
@@ -296,7 +296,7 @@ def _costs(
             best = min(solutions.values(), key=on_coreset)
             led.append((name, key, _moved(objective, block, best)))
     broadcast = objective, tuple(solution for *_, solution in led)
-    totals = map_reduce(blocks, _total_costs, add, broadcast=broadcast).value
+    totals = map_reduce(blocks, total_costs, add, broadcast=broadcast).value
     costs: dict[str, dict[_Key, float]] = {name: {} for name in found}
     for (name, key, solution), total in zip(led, totals, strict=True):
         costs[name][key] = objective.constant(solution) + float(total)
@@ -328,13 +328,6 @@ def _solutions(
         starts = [of_parts.solve(block, rng) for _ in range(_STARTS if k > 1 else 1)]
         best = min(starts, key=lambda solution: of_parts.cost(block, solution))
         yield (f"k={k}" if k > 1 else "fitted"), best
-
-
-def _total_costs(
-    block: Block, _index: int, broadcast: tuple[Objective[Any], tuple[Any, ...]]
-) -> FloatArray:
-    objective, solutions = broadcast
-    return np.array([objective.total(block, solution) for solution in solutions])
 
 
 def _excess(cost: float, least: float) -> float:

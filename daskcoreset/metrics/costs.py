@@ -13,15 +13,11 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import find_unusable_row, refuse
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.core.validation import (
-    columns_error,
-    n_dims,
-)
+from daskcoreset.core.validation import columns_error
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.objectives import QuantizationError
-from daskcoreset.objectives.clustering import as_centers
+from daskcoreset.objectives import Objective, QuantizationError
 
 
 def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
@@ -64,9 +60,11 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     Bachem, Lucic and Krause (2018), section 2.
     """
     blocks = row_blocks(X, None, sample_weight)
-    solutions, single = _as_solutions(centers, blocks.schema.n_features)
-    costs = map_reduce(blocks, _block_costs, add, broadcast=solutions).value
-    return float(costs[0]) if single else costs
+    cost = QuantizationError()
+    several = cost.several(centers, "centers")
+    solutions = [cost.read(one, blocks.schema.n_features, "centers") for one in several]
+    costs = map_reduce(blocks, total_costs, add, broadcast=(cost, solutions)).value
+    return float(costs[0]) if several[0] is centers else costs
 
 
 def check_usable(rows: Block, name: str = "coreset.points") -> None:
@@ -74,24 +72,12 @@ def check_usable(rows: Block, name: str = "coreset.points") -> None:
     refuse(find_unusable_row(rows.points, rows.weights, name=name))
 
 
-def _as_solutions(
-    centers: Any, n_features: int, name: str = "centers"
-) -> tuple[list[FloatArray], bool]:
-    several = isinstance(centers, Sequence) and all(n_dims(name, one) == 2 for one in centers)
-    several = several or n_dims(name, centers) == 3
-    solutions = [
-        as_centers(solution, n_features, name) for solution in (centers if several else [centers])
-    ]
-    if not solutions:
-        raise InvalidInputError(
-            f"{name} is empty", argument=name, remedy="pass at least one solution"
-        )
-    return solutions, not several
-
-
-def _block_costs(block: Block, _index: int, solutions: list[FloatArray]) -> FloatArray:
-    cost = QuantizationError()
-    return np.array([cost.total(block, centers) for centers in solutions])
+def total_costs(
+    block: Block, _index: int, broadcast: tuple[Objective[Any], Sequence[Any]]
+) -> FloatArray:
+    """Return the weighted sums of the losses of solutions over the rows of a block."""
+    objective, solutions = broadcast
+    return np.array([objective.total(block, solution) for solution in solutions])
 
 
 def data_of(

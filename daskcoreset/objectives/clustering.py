@@ -48,16 +48,16 @@ class _OfCenters(ObjectiveOfParts[FloatArray]):
         """Return centers as float64."""
         return as_centers(solution, n_features, name)
 
-    def several(self, solutions: Any) -> list[Any]:
+    def several(self, solutions: Any, name: str = "solutions") -> list[Any]:
         """Return several solutions from a sequence of centers or a cube, or one from an array."""
         if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
             return [solutions]  # which `read` refuses
         if isinstance(solutions, Sequence) and not solutions:
             raise InvalidInputError(
-                "solutions is empty", argument="solutions", remedy="pass at least one"
+                f"{name} is empty", argument=name, remedy="pass at least one solution"
             )
-        single = not isinstance(solutions, Sequence) or n_dims("solutions", solutions[0]) != 2
-        if single and n_dims("solutions", solutions) in (0, 2):
+        single = not isinstance(solutions, Sequence) or n_dims(name, solutions[0]) != 2
+        if single and n_dims(name, solutions) in (0, 2):
             return [solutions]
         return list(solutions)
 
