@@ -18,6 +18,7 @@ from daskcoreset.core.linalg import (
     read_only,
     row_tiles,
     squared_distances,
+    tiles,
     unit_rows,
 )
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -553,9 +554,6 @@ def _on_the_sphere(centers: FloatArray) -> FloatArray:
 # looked at: rows that are as near to two centers may then go to the other one.
 _MAX_COLUMNS = 512
 
-# Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs.
-_DISTANCES_AT_ONCE = 2**20
-
 
 def nearest_labels(points: Points, centers: FloatArray, *, threads: bool = False) -> AnyArray:
     """Return the number of the nearest center of every row, int32 of shape (n,)."""
@@ -636,12 +634,10 @@ def _in_tiles(
     """Apply a function to tiles of rows, so that temporaries stay small."""
     n_rows, n_columns = points.shape
     spread = isinstance(points, np.ndarray) or n_columns <= _MAX_COLUMNS
-    width = n_columns if spread else n_centers
-    step = max(1, _DISTANCES_AT_ONCE // width)
-    tiles = [slice(start, start + step) for start in range(0, n_rows, step)]
-    if not threads or len(tiles) < 2:
-        for tile in tiles:
-            work(tile)
-        return
-    with ThreadPoolExecutor(min(len(tiles), os.cpu_count() or 1)) as pool:
-        list(pool.map(work, tiles))  # a list, so that errors come out
+    parts = [*tiles(n_rows, n_columns if spread else n_centers)]
+    if threads and len(parts) > 1:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(work, parts))  # a list, so that errors come out
+    else:
+        for part in parts:
+            work(part)

@@ -214,20 +214,16 @@ def sample(
     >>> X.shape, labels
     ((3, 2), array([0, 0, 1]))
     """
-    from scipy.linalg import solve_triangular
+    from sklearn.mixture import GaussianMixture
 
-    count = as_int("n_samples", n_samples)
-    rng = np.random.default_rng(resolve_seed(random_state))
-    # Normalised again: the generator refuses sums that exceed one by rounding.
-    counts = rng.multinomial(count, mixture.weights / mixture.weights.sum())
-    labels = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    rows = rng.standard_normal((count, mixture.means.shape[1]))
-    for component, factor in enumerate(mixture.factors):
-        own = rows[labels == component]
-        # Rows z U^{-1} of standard normal z have the covariance U^{-T} U^{-1}.
-        spread = own / factor if factor.ndim == 1 else solve_triangular(factor, own.T, trans="T").T
-        rows[labels == component] = spread + mixture.means[component]
-    return rows, labels
+    count, seed = as_int("n_samples", n_samples), resolve_seed(random_state) % 2**32
+    model = GaussianMixture(
+        len(mixture.weights), covariance_type=mixture.covariance_type, random_state=seed
+    )
+    model.weights_ = mixture.weights / mixture.weights.sum()
+    model.means_, model.covariances_ = mixture.means, mixture.covariances
+    rows, labels = model.sample(count)
+    return rows, labels.astype(np.int64)
 
 
 def whitened(mixture: MixtureModel, tile: FloatArray) -> Iterator[FloatArray]:
