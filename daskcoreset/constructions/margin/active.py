@@ -503,6 +503,13 @@ class ActiveRun:
         self._idle = 0  # verifications in a row that failed without a new label
         self._stopped = ""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_requests"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._requests = self._questions()
+
     @property
     def done(self) -> bool:
         """Whether the run has ended; `ask` finds out."""
@@ -627,9 +634,9 @@ class ActiveRun:
         self._note(phase)
 
     def _note(self, phase: Phase, closest: float = math.nan) -> None:
-        n_core, margin = (0, math.inf) if self._fit is None else (
-            len(self._fit.core), self._fit.margin
-        )  # fmt: skip
+        n_core, margin = 0, math.inf
+        if self._fit is not None:
+            n_core, margin = len(self._fit.core), self._fit.margin
         self.trace += (Step(len(self.answers), n_core, margin, closest, phase),)
 
     def _questions(self) -> Generator[LabelRequest, None, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -44,6 +46,18 @@ def test_tell__keeps_a_label_that_softens_the_margin() -> None:
     assert len(set(found.indices.tolist())) == len(found.indices) == found.n_labels + 2
 
 
+def test_run__goes_on_in_another_process() -> None:
+    X = separable(600)
+    run = ActiveMaxMarginClassifier(random_state=0).start(X)
+    request = run.ask()
+    assert request is not None
+    copy = pickle.loads(pickle.dumps(run))
+    assert copy.ask().indices.tolist() == request.indices.tolist()
+    found = copy.run(above)
+    assert found.stopped == "verified"
+    assert found.indices[0] == request.indices[0]
+
+
 def test_inputs__agree(tmp_path: Path) -> None:
     import zarr
 
@@ -70,7 +84,7 @@ def test_ask__goes_on_after_a_read_that_failed() -> None:
     """Labels are all of the state: what was asked begins anew, and nothing is paid for twice."""
     X, failing = separable(600), [False]
 
-    def block(rows: np.ndarray) -> np.ndarray:
+    def block(rows: Any) -> Any:
         if failing[0]:
             raise OSError("gone")
         return rows
