@@ -1,4 +1,4 @@
-"""Maximum margins: batch, active, outliers, classes and sequences, against brute force."""
+"""Maximum margins: batch, active, outliers and classes, against brute force."""
 
 from __future__ import annotations
 
@@ -155,28 +155,6 @@ def test_outliers__best_k_rows_are_left_out(k: int, method: str, intercept: bool
         assert model.probability_ == 1.0
 
 
-def test_outliers__too_few_problems_are_said() -> None:
-    X, y = with_outliers(2)
-    model = es.OutlierMaxMarginClassifier(2, method="random", max_problems=5, random_state=0)
-    with pytest.warns(face.CoresetWarning):
-        model.fit(X, y)
-    luck = (3 / 5) ** 3 * (2 / 5) ** 2
-    assert model.probability_ == pytest.approx(1 - (1 - luck) ** 5)
-    with pytest.raises(face.CoresetError, match="max_problems"):
-        es.OutlierMaxMarginClassifier(1, method="exact", max_problems=1).fit(X, y)
-
-
-def test_outliers__out_of_core_as_in_memory() -> None:
-    X, y = two_classes(2000, 3, 0.4, 2)
-    y = y.copy()
-    y[[100, 1500]] = ~y[[100, 1500]]
-    far = np.flatnonzero(y != two_classes(2000, 3, 0.4, 2)[1])
-    whole = es.OutlierMaxMarginClassifier(2, epsilon=0.01).fit(X, y)
-    lazy = es.OutlierMaxMarginClassifier(2, epsilon=0.01).fit(da.from_array(X, chunks=(300, 3)), y)
-    assert lazy.margin_ == pytest.approx(whole.margin_, rel=0.02)
-    assert sorted(lazy.outliers_.tolist()) == sorted(far.tolist())
-
-
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_classes__margin_of_right_answers_is_the_largest(k: int, intercept: bool) -> None:
@@ -207,43 +185,6 @@ def test_classes__margin_of_right_answers_is_the_largest(k: int, intercept: bool
         best = read.hard_margin(np.array(rows))[0]
         assert 0.98 * best <= on_data <= best * (1 + 1e-5)
         assert on_core >= best * (1 - 1e-5)
-
-
-def test_sequences__margin_against_all_wrong_ones() -> None:
-    """Chains of three, every one of the 26 wrong sequences of labels tried."""
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, 3, size=(20, 3))
-    X = np.eye(3)[y] * 2.0 + 0.3 * rng.normal(size=(20, 3, 3))
-    groups = np.repeat(np.arange(20), 3)
-    model = es.StructuredMaxMargin("sequence", epsilon=0.05, fit_intercept=False)
-    model.fit(X.reshape(-1, 3), y.ravel(), groups=groups)
-    assert (model.predict(X.reshape(-1, 3), groups=groups) == y.ravel()).all()
-
-    def joint(x: Any, labels: Any) -> Any:
-        emissions, steps = np.zeros((3, 3)), np.zeros((3, 3))
-        for row, label in zip(x, labels, strict=True):
-            emissions[label] += row
-        for a, b in itertools.pairwise(labels):
-            steps[a, b] += 1
-        return np.concatenate([emissions.ravel(), steps.ravel()])
-
-    rows = [
-        (joint(x, own) - joint(x, other)) / np.sum(np.array(other) != own)
-        for x, own in zip(X, y, strict=True)
-        for other in itertools.product(range(3), repeat=3)
-        if tuple(own) != other
-    ]
-    on_data, on_core = face.margins(model)
-    best = max(read.hard_margin(np.array(rows))[0], 0.0)
-    plain = [
-        joint(x, own) - joint(x, other)
-        for x, own in zip(X, y, strict=True)
-        for other in itertools.product(range(3), repeat=3)
-        if tuple(own) != other
-    ]
-    best_plain = read.hard_margin(np.array(plain))[0]
-    assert any(0.95 * one <= on_data <= one * 1.0001 for one in (best, best_plain))
-    assert on_data >= 0.95 * on_core * (1 - 1e-12)
 
 
 def streak(error: float, delta: float, n_core: int, j: int) -> int:
@@ -297,22 +238,3 @@ def test_active__asks_the_nearest_row_until_a_streak_is_right(options: dict[str,
         away = np.abs(X @ w - (X[p] + X[q]) @ w / 2)
         away[seeds] = np.inf
         assert asked[first] == away.argmin()
-
-
-def test_active__ends_when_all_rows_are_known_or_labels_run_out() -> None:
-    X, y = two_classes(12, 2, 1.0, 3)
-    every = es.ActiveMaxMarginClassifier(random_state=0, error=0.001).fit(X, y)
-    assert every.certificate_.error in (0.0, pytest.approx(every.certificate_.error))
-    assert every.n_labels_ <= 12
-    X, y = two_classes(500, 2, 0.05, 3)
-    few = es.ActiveMaxMarginClassifier(random_state=0, max_labels=9, batch=3)
-    few.fit(X, y)
-    assert few.n_labels_ <= 9
-
-
-def test_active__one_class_is_predicted_with_the_error_that_a_streak_bounds() -> None:
-    X, _ = two_classes(3000)
-    with pytest.warns(face.CoresetWarning):
-        model = es.ActiveMaxMarginClassifier(random_state=0).fit(X, np.arange(3000) == 7)
-    assert not model.predict(X).any()
-    assert model.certificate_.verified == streak(0.05, 0.05, 1, 1)

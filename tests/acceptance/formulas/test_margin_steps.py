@@ -324,6 +324,8 @@ def test_outliers__random_subsets_find_the_best_rows_out_of_core(seed: int) -> N
     assert model.result_.reads == source.reads
     assert model.result_.n_problems >= 131  # draws for s = 3 and k = 2
     assert 0.99 <= model.probability_ < 1.0
+    with pytest.raises(face.CoresetError, match="max_problems"):
+        es.OutlierMaxMarginClassifier(1, method="exact", max_problems=1).fit(X, y)
     few = es.OutlierMaxMarginClassifier(2, max_problems=9, random_state=0)
     with pytest.warns(face.CoresetWarning, match="larger max_problems"):
         few.fit(X, y)
