@@ -434,6 +434,6 @@ def _dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         resolved = None
     if resolved not in {np.dtype("float32"), np.dtype("float64")}:
         raise InvalidInputError(
-            f"dtype is {shown(dtype)}", argument="dtype", remedy="pass float32 or float64"
+            f"dtype is {shown(dtype)}", argument="dtype", remedy="pass 'float32' or 'float64'"
         )
     return resolved
