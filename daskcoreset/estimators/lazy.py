@@ -117,7 +117,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         If the columns of X have names.
     """
 
-    estimator_: Any
     n_features_in_: int
     feature_names_in_: AnyArray
     on_invalid: Any = None
@@ -261,16 +260,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
     def _example(self) -> Any:
         """Return a row, in an array of shape (1, d), that shows what a method returns."""
         return np.ones((1, self.n_features_in_))
-
-    def _delegate(
-        self, X: Any, method: str, name: str = "prediction", *, by_class: bool = False
-    ) -> Any:
-        """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
-        model = self._ready()
-        function = getattr(model.estimator_, method)
-        called, predicts = (name, "output"), method == "predict"
-        classes = getattr(model, "classes_", None) if by_class else None
-        return model._apply(X, function, predicts=predicts, called=called, classes=classes)  # noqa: SLF001
 
     def _rows_to_xarray(self, attribute: str, dim: str) -> Any:
         """Return rows that were fitted to a cube as a Dataset, with the units of the features."""

@@ -43,7 +43,7 @@ from daskcoreset.estimators.class_weight import (
     weigh_coreset,
     weights_for,
 )
-from daskcoreset.estimators.meta import of_inner
+from daskcoreset.estimators.meta import InnerClassifier, InnerModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
@@ -59,7 +59,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class LinearModel(SparseInput, SolvedModel):
+class LinearModel(SparseInput, InnerModel, SolvedModel):
     """Base of the linear models, which run a solver on a coreset: their own, or `estimator`."""
 
     size: int
@@ -93,33 +93,20 @@ class LinearModel(SparseInput, SolvedModel):
     def _solve_rows(self, coreset: Coreset, labels: Any) -> Any:
         """Return the solver, fitted on the rows of a coreset with these labels."""
         points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        solver = clone(self._default_solver() if self.estimator is None else self.estimator)
         weights = weights_for(solver, coreset, labels, weights)
         with one_thread():
             return solver.fit(points, labels, sample_weight=weights)
 
-    coef_ = of_inner("coef_", "Coefficients, of shape (d,), (1, d) or (n_classes, d).")
-    intercept_ = of_inner("intercept_", "Intercept, or one for each row of `coef_`.")
+    def _inner(self) -> Any:
+        inner = super()._inner()
+        return self._default_solver() if inner is None else inner
 
     @property
     def n_iter_(self) -> Any:
         """Iterations of the solver, or 1 if it has none."""
         steps = self._ready().estimator_.n_iter_
         return 1 if steps is None else steps
-
-    def predict(self, X: Any) -> Any:
-        """Predict the class or the target of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict")
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy, or coefficient of determination, over all rows in one pass.
@@ -138,7 +125,7 @@ class LinearModel(SparseInput, SolvedModel):
         return self._score(self._ready().estimator_, X, y, sample_weight)
 
 
-class LinearCoresetModel(ClassifierMixin, LinearModel):  # type: ignore[misc] # no annotations
+class LinearCoresetModel(ClassifierMixin, InnerClassifier, LinearModel):  # type: ignore[misc] # no annotations
     """Base of the linear classifiers. Subclasses choose the method and the solver.
 
     Attributes
@@ -155,7 +142,6 @@ class LinearCoresetModel(ClassifierMixin, LinearModel):  # type: ignore[misc] # 
 
     C: float
     class_weight: Any
-    classes_: AnyArray
     _stream: CoresetStream | None
     _announced: AnyArray | None
 
@@ -188,7 +174,6 @@ class LinearCoresetModel(ClassifierMixin, LinearModel):  # type: ignore[misc] # 
         labels = problem.labels[problem.coreset.weights > 0.0]
         check_classes(np.unique(labels)[:2], len(labels))
         self.estimator_ = self._solve_rows(problem.coreset, problem.labels)
-        self.classes_ = self.estimator_.classes_
         self._stream = self._announced = None
 
     def partial_fit(
@@ -256,7 +241,6 @@ class LinearCoresetModel(ClassifierMixin, LinearModel):  # type: ignore[misc] # 
         else:
             self.estimator_ = DummyClassifier(strategy="most_frequent")
             self.estimator_.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
-            self.classes_ = self.estimator_.classes_
         self.coreset_, self._stream, self._announced = coreset, stream, announced
         if not in_memory:
             self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
@@ -291,20 +275,6 @@ class LinearCoresetModel(ClassifierMixin, LinearModel):  # type: ignore[misc] # 
             )
         coreset = weigh_coreset(self.class_weight, coreset)
         return coreset.points, coreset.labels, coreset.weights
-
-    def decision_function(self, X: Any) -> Any:
-        """Signed distance from the boundary, times the length of w.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "decision_function", "decision", by_class=True)
 
 
 def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
@@ -507,34 +477,6 @@ class CoresetLogisticRegression(LinearCoresetModel):
     def _default_solver(self) -> LogisticRegression:
         # A step on a coreset is short, and columns of different units take many.
         return LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, max_iter=1000)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, n_classes), float64
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict_proba", "probability", by_class=True)
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of the probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, n_classes), float64
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
 
 
 class CoresetSVC(LinearCoresetModel):

@@ -38,7 +38,7 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.checks import InMemoryData, Rows
 from daskcoreset.estimators.class_weight import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
-from daskcoreset.estimators.lazy import RowAttributes
+from daskcoreset.estimators.lazy import LazyModel, RowAttributes
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.objectives import (
     LeastSquaresCost,
@@ -58,21 +58,116 @@ def _where_inner_has(*names: str) -> Callable[[F], F]:
     """Make a method available if the inner estimator, fitted or not, has all of `names`."""
 
     def check(model: Any) -> bool:
-        inner = getattr(model, "estimator_", model.estimator)
         for name in names:
-            getattr(inner, name)  # its own error says why it has not
+            getattr(model._inner(), name)  # noqa: SLF001 - its own error says why it has not
         return True
 
     return available_if(check)  # type: ignore[no-any-return]
 
 
-def of_inner(name: str, doc: str) -> Any:
+def _of_inner(name: str, doc: str) -> Any:
     """Return an attribute of the fitted inner estimator, if that has it."""
 
     def get(model: Any) -> Any:
         return getattr(model._ready().estimator_, name)  # noqa: SLF001 - of an estimator of ours
 
     return property(get, doc=doc)
+
+
+class InnerModel(LazyModel):
+    """Base of the models that apply an inner estimator: they have its methods and attributes.
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        The inner estimator, fitted.
+    """
+
+    estimator: Any
+    estimator_: Any
+
+    def _inner(self) -> Any:
+        """Return the inner estimator, fitted or not."""
+        return getattr(self, "estimator_", self.estimator)
+
+    def _delegate(
+        self, X: Any, method: str, name: str = "prediction", *, by_class: bool = False
+    ) -> Any:
+        """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
+        model = self._ready()
+        function = getattr(model.estimator_, method)
+        called, predicts = (name, "output"), method == "predict"
+        classes = getattr(model, "classes_", None) if by_class else None
+        return model._apply(X, function, predicts=predicts, called=called, classes=classes)  # noqa: SLF001
+
+    coef_ = _of_inner("coef_", "Coefficients of the inner estimator.")
+    intercept_ = _of_inner("intercept_", "Its intercept.")
+
+    @_where_inner_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Predict for every row, as `estimator` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict")
+
+
+class InnerClassifier(InnerModel):
+    """Base of the models whose inner estimator may be a classifier."""
+
+    classes_ = _of_inner("classes_", "Classes that a classifier found in the coreset.")
+
+    @_where_inner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict_proba", "probability", by_class=True)
+
+    @_where_inner_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
+
+    @_where_inner_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Signed distance of every row from the decision boundary.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "decision_function", "decision", by_class=True)
 
 
 class _OnArrays:
@@ -100,7 +195,7 @@ _ON_ROWS = {
 }  # fmt: skip
 
 
-class CoresetEstimator(RowAttributes, SolvedModel):
+class CoresetEstimator(RowAttributes, InnerClassifier, SolvedModel):
     """Fit any estimator that takes weights on a coreset, and apply it to all rows.
 
     Methods of `estimator`, such as ``predict``, ``predict_proba`` and ``transform``, are there if
@@ -263,10 +358,25 @@ class CoresetEstimator(RowAttributes, SolvedModel):
                 score = self.estimator_.score(rows.X, sample_weight=rows.sample_weight)
                 self._inertia = -float(score)
 
-    @property
-    def classes_(self) -> AnyArray:
-        """Classes that a classifier found in the coreset."""
-        return self._ready().estimator_.classes_  # type: ignore[no-any-return]
+    n_iter_ = _of_inner("n_iter_", "Iterations of its solver.")
+    cluster_centers_ = _of_inner("cluster_centers_", "Its centers.")
+    components_ = _of_inner("components_", "Its components.")
+    feature_importances_ = _of_inner("feature_importances_", "Its importances of the columns.")
+
+    @_where_inner_has("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """Score of every row, such as its log-likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy if X is out of core.
+        """
+        return self._delegate(X, "score_samples")
 
     def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
         if not (is_clusterer(self) and hasattr(self.estimator_, "predict")):
@@ -283,13 +393,6 @@ class CoresetEstimator(RowAttributes, SolvedModel):
                 "distances from its centers; use estimator_."
             )
         return partial(squared_distances, centers=self.cluster_centers_), None
-
-    coef_ = of_inner("coef_", "Coefficients of the inner estimator.")
-    intercept_ = of_inner("intercept_", "Its intercept.")
-    n_iter_ = of_inner("n_iter_", "Iterations of its solver.")
-    cluster_centers_ = of_inner("cluster_centers_", "Its centers.")
-    components_ = of_inner("components_", "Its components.")
-    feature_importances_ = of_inner("feature_importances_", "Its importances of the columns.")
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one pass over the data.
@@ -309,81 +412,6 @@ class CoresetEstimator(RowAttributes, SolvedModel):
     def _is_linear(self) -> bool:
         """Whether the inner estimator has coefficients of the columns."""
         return np.shape(getattr(self.estimator_, "coef_", ()))[-1:] == (self.n_features_in_,)
-
-    @_where_inner_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Predict for every row, as `estimator` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict")
-
-    @_where_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, n_classes)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict_proba", "probability", by_class=True)
-
-    @_where_inner_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of the probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, n_classes)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
-
-    @_where_inner_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Signed distance of every row from the decision boundary.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,) or (n, n_classes)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "decision_function")
-
-    @_where_inner_has("score_samples")
-    def score_samples(self, X: Any) -> Any:
-        """Score of every row, such as its log-likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            Lazy if X is out of core.
-        """
-        return self._delegate(X, "score_samples")
 
     @_where_inner_has("transform")
     def transform(self, X: Any) -> Any:
