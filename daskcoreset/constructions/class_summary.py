@@ -168,7 +168,7 @@ def _of_block(
 def _rough_products(block: Block, rows: IndexArray, signs: FloatArray) -> FloatArray:
     """Labels times the products of rows with the difference of the class means in this block.
 
-    This is no more than a guess at where the boundary is.
+    The boundary is guessed to be at right angles to that difference.
     """
     step = max(1, len(rows) // _GUESS_ROWS)
     sample, sample_signs = rows[::step], signs[::step]

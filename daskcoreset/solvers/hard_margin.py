@@ -148,7 +148,7 @@ def _shortest_vector(
     n_groups = int(groups.max()) + 1
     dual = _scaled(_guess(rows, groups, n_groups), groups)
     best: tuple[FloatArray, FloatArray, float] | None = None
-    # Every set of active rows occurs once at most; the limit only guards against rounding.
+    # Every set of active rows occurs once at most. The limit only guards against rounding.
     remaining_steps = 10 * (len(rows) + rows.shape[1]) + 100
     while True:
         remaining_steps -= 1
@@ -239,9 +239,9 @@ def _affine_minimiser(
 ) -> tuple[FloatArray, FloatArray]:
     """Shortest vector of the sum of affine hulls, with its coefficients.
 
-    Written as one row of each group plus differences to it, from which the residual of least
-    squares is taken twice: the second time its error is relative to the short result, no more
-    to the long rows ("twice is enough").
+    It is written as one row of each group plus differences to it. The residual of least squares is
+    taken twice ("twice is enough"). The second time, its error is relative to the short result and
+    not to the long rows.
     """
     from scipy.linalg import solve_triangular
 
@@ -269,7 +269,7 @@ def _affine_minimiser(
 
 
 def _independent_qr(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]:
-    """QR of independent columns; of dependent ones a largest independent set is taken."""
+    """QR of a largest independent set of columns."""
     from scipy.linalg import qr
 
     n = columns.shape[1]

@@ -1,20 +1,20 @@
 r"""Active learning: Fig. 2 of Har-Peled, Roth and Zimak (2007), as requests for labels and answers.
 
-Where the listing starts from an empty set, here random rows are labelled until there are two
-classes. That is the verification phase of the rule "all rows are of one class": it may end
-the run. The other phases are those of the listing:
+The listing starts from an empty set. Here random rows are labelled until there are two classes.
+That is the verification phase of the rule "all rows are of one class", and it may end the run. The
+other phases are those of the listing:
 
-- *querying*: the row of least :math:`|\langle w, x\rangle + b|` in the pool, if that is below
-  :math:`(1 - \epsilon)\rho_C`, is labelled and added to the core set C;
-- *verifying*: random rows are labelled until one is misclassified, which is added, or
-  :math:`T_j` in a row are right, which ends the run.
+- *querying*: the row of least :math:`|\langle w, x\rangle + b|` in the pool is labelled and added
+  to the core set C, if that is below :math:`(1 - \epsilon)\rho_C`.
+- *verifying*: random rows are labelled. A misclassified row is added to C. If :math:`T_j` rows in
+  succession are right, the run ends.
 
 Rows that have their label and leave the strip empty are never paid for twice. If a later
 separator comes closer to them than :math:`(1 - \epsilon)\rho_C`, they join C without being
 asked for, as in Fig. 1.
 
-The answers are all of the state: the separator follows from them, and a verification that is begun
-anew costs no label that is known.
+The answers are all of the state. The separator follows from them, and a verification that is
+repeated costs no label that is known.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from daskcoreset.solvers.hard_margin import hard_margin
 # What a class may be: text, a finite number, or a truth value.
 Label: TypeAlias = "str | int | float | bool"
 
-# ``oracle(rows)`` gives one label per row; one with a parameter `indices` gets their numbers.
+# ``oracle(rows)`` gives one label per row. One with a parameter `indices` gets their numbers.
 #
 # `rows` is an ndarray of shape (q, d), of the dtype of the data, and ``indices=`` an int64 ndarray
 # of shape (q,): the numbers of the rows in the whole pool.
@@ -141,7 +141,7 @@ class Answers:
         return np.where(self.codes == positive, 1.0, -1.0)
 
     def margins(self, fit: CoreFit) -> FloatArray:
-        """Margin of every row, without slacks: negative where it is misclassified."""
+        """Margin of every row, without slacks, negative if it is misclassified."""
         products = inner_products(self.rows, fit.w[None])[:, 0]
         return np.asarray(self.signs * (products + fit.intercept))
 
@@ -237,8 +237,8 @@ class CoreFit:
     Attributes
     ----------
     w : ndarray of shape (d,), float64
-        Of length one, or less with a finite C, for the slacks of the core rows are coordinates of
-        the same vector.
+        Its length is one. With a finite C it is less, because the slacks of the core rows are
+        coordinates of the same vector.
     intercept : float
     margin : float
         On the core set, its slacks included.
@@ -266,8 +266,8 @@ def separate(answers: Answers, core: IndexArray, options: ActiveOptions) -> Core
         Positions of the rows of the core set, of both classes.
     options : ActiveOptions
         Rows of margin below ``1 - epsilon`` times that on the core set are too close. With a
-        finite C every core row has a coordinate of its own with the value ``1 / sqrt(C)``, in
-        which all rows are separable: the squared hinge loss.
+        finite C every core row has its own coordinate with the value ``1 / sqrt(C)``, so that all
+        rows are separable. That is the squared hinge loss.
 
     Returns
     -------
@@ -322,7 +322,7 @@ class Certificate:
     Attributes
     ----------
     error : float
-        Bound on the share (by weight) of the pool that is misclassified; 0 if every row has
+        Bound on the share (by weight) of the pool that is misclassified. It is 0 if every row has
         its label and is right, and 1 if nothing is known.
     probability : float
         With which it holds, over the draws of the run: 1 - delta, or 1 where all is known.
@@ -378,10 +378,10 @@ class ActiveMargin:
         On the core set. Infinite if only one class was seen. With a finite C the distance at
         which a row without slack lies.
     closest : float
-        Least distance from the boundary of a row of the pool that had no label, when it was
-        last looked for. NaN if never.
+        Least distance of an unlabelled row from the boundary, in the last read of the pool. NaN
+        without a read.
     classes : tuple
-        The two values of labels, the smaller first; or one, or none.
+        The values of labels so far, the smaller first.
     core : WeightedPoints
         Rows of the core set with weights of one, row numbers and labels.
     dual : ndarray of shape (m,), float64
@@ -395,9 +395,9 @@ class ActiveMargin:
         Their purposes: "seeding", "querying", "verifying".
     certificate : Certificate
     stopped : str
-        "verified"; "max_labels"; "exhausted" (every row has a label); "stalled" (with a finite
-        C: rows with labels stay misclassified, so that no verification can succeed); or empty
-        if the run goes on.
+        "verified", "max_labels", "exhausted" (every row has a label), or "stalled" (with a finite
+        C, labelled rows stay misclassified, so that no verification succeeds). Empty if the run
+        goes on.
     reads : int
         Reads of the whole pool for queries.
     trace : tuple of Step
@@ -512,7 +512,7 @@ class ActiveRun:
 
     @property
     def done(self) -> bool:
-        """Whether the run has ended; `ask` finds out."""
+        """Whether the run has ended, as the last `ask` found."""
         return bool(self._stopped)
 
     @property
@@ -778,8 +778,8 @@ class ActiveRun:
     def _certificate(self) -> Certificate:
         r"""Bound the error by r right rows: :math:`e \leq \ln(\max(|C|, j(j+1))/\delta) / r`.
 
-        A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`, so that the
-        bound fails with no more chance than in a verification of full length, whatever r is.
+        A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`. So for any r,
+        the bound fails with no more chance than in a verification of full length.
         """
         answers, fit, delta = self.answers, self._fit, self.options.delta
         wrong = fit is not None and bool((answers.margins(fit) <= 0.0).any())
@@ -796,7 +796,7 @@ class ActiveRun:
 
 
 def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
-    """Ask an oracle for labels; it gets copies of the rows."""
+    """Call an oracle with copies of the rows."""
     try:
         parameters = list(inspect.signature(oracle).parameters)
     except (TypeError, ValueError):  # built in, without a signature

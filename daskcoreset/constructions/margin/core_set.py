@@ -5,9 +5,9 @@ violated constraints, add some of them. By Corollary 3.2 any violated constraint
 every block may return some, and one read does the work of many.
 
 For two classes, a row is a constraint. The worst rows of a block often lie side by side. So the
-worst one is taken, the shortest vector moves towards it along a segment (as in Gilbert's method),
-products with all other candidates are updated, and the next one is the worst for the new vector.
-Rows that it no longer violates are not taken.
+worst one is taken first. The shortest vector moves towards it along a segment, as in Gilbert's
+method, and products with all other candidates are updated. The next row is the worst for the new
+vector. Rows that do not violate its margin are not taken.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CANDIDATES = 8
 # Rows whose products with all others are formed at a time.
 _TILE = 256
 
-# Rows named in a message; all of them are attributes of the error.
+# Rows named in a message. All of them are attributes of the error.
 _MAX_NAMED = 6
 
 # Columns of more rows than these, at most: separating 2,000 of so many takes minutes.
@@ -84,7 +84,7 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class Found(Generic[Rows]):
-    """What a read finds of a separator.
+    """The margin of a separator on the data, and the constraints that it violates.
 
     Attributes
     ----------
@@ -122,13 +122,13 @@ class CoreSet(Generic[Rows]):
         Why the loop ended before the margin was certified, or empty.
     trace : tuple of Pass
     indices : ndarray of shape (m,), int64
-        Row numbers of the constraints. Of examples of several rows, of the first.
+        Row numbers of the constraints. An example of several rows has the number of the first.
     n_rows : int
         Rows or examples of the data.
     radius : float or None
         R, the largest distance of a row from the origin. With an intercept, from a center.
     largest_label : int
-        Of all rows of a structured problem, as numbers.
+        The largest label of all rows, as numbers of a structured problem.
     """
 
     core: Rows

@@ -1,8 +1,7 @@
 """The largest margin when k rows are left out: Fig. 4 and Lemma 5.2 of Har-Peled et al.
 
-Many hard-margin problems, each on some of the rows, share every read: each is a core-set loop, a
-read finds the worst rows for all of their separators, and the rows that any of them needs are known
-to all.
+Many hard-margin problems, each on some of the rows, share every read. Each is a core-set loop. A
+read finds the worst rows for all of their separators, and all problems may use them.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class OutlierMargin:
     reads : int
     n_rows : int
     core : WeightedPoints
-        Rows that determine the separator: those with a coefficient in the last problem that was
-        solved without the k rows, with weights of one and labels.
+        Rows that determine the separator, with weights of one and labels. They have a coefficient
+        in the last problem, which was solved without the k rows.
     core_margin : float
         The largest margin on `core`.
     """
@@ -229,8 +228,8 @@ def _smallest_of_columns(numbers: FloatArray, count: int) -> tuple[IndexArray, F
 def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, float, int]:
     r"""Margin of a separator with k rows left out, :math:`\rho_k(w)`.
 
-    With an intercept a rows of the class +1 and k - a of the other are left out, and the
-    hyperplane goes into the middle of what remains, for the best a.
+    With an intercept, a rows of the class +1 and k - a of the other are left out. The hyperplane
+    goes into the middle of the others, and a is the best one.
 
     Parameters
     ----------
@@ -546,7 +545,7 @@ class OutlierSearch:
         epsilon: float,
         measure: Callable[[list[_Problem]], SmallestMargins],
     ) -> None:
-        """Solve problems by reads that all share. Those that are left open ran out of passes."""
+        """Solve problems by reads that all share. Some stay open if there are too few passes."""
         self.n_problems += len(problems)
         for _ in range(self.max_passes):
             active = [problem for problem in problems if problem.is_open]

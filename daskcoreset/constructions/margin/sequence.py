@@ -1,7 +1,7 @@
 r"""Sequences: a class for every row of a run of rows.
 
 :math:`\Phi(x, y)` holds, for every class, the sum of the rows labelled so, and for every pair of
-classes how often the second follows the first. All sequences of a block are decoded side by side: a
+classes how often the second follows the first. All sequences of a block are decoded side by side. A
 step of Viterbi's recursion is one array operation over the sequences that are long enough.
 """
 
@@ -24,8 +24,8 @@ class SequenceProblem(ClassProblem):
     ----------
     n_features, n_classes : int
     bias : float, default=1.0
-        A column of this value beside the rows, so that a class may be likely by itself; 0 for
-        none.
+        A column of this value beside the rows, so that a class may be likely by itself. With 0
+        there is none.
 
     Examples
     --------
@@ -95,8 +95,8 @@ def _best_paths(
     """Best path of every sequence, other than its labels where these are given.
 
     The best path through each place and class is the sum of a recursion from the left and one
-    from the right. Any path other than y has some place with another class, so that the best
-    of these over the places and classes not in y is the best path that differs.
+    from the right. Any path other than y has some place with another class. So the best of these
+    over the places and classes not in y is the best path that differs.
     """
     steps = _rows_of_steps(starts)
     forward, before = _recursion(emission, transition, steps)

@@ -4,8 +4,8 @@ An example is a row, or a run of rows of one group. Its constraints are its wron
 one must be ahead of each of them.
 
 **Several classes** (Crammer and Singer): :math:`\Phi(x, k)` is x in block k of a vector of K
-blocks, so that w holds one vector a class, the class of x is the one of largest
-:math:`\langle w_k, x\rangle`, and the margin of a row is what its own class is ahead of the next.
+blocks, so that w holds one vector per class. The class of x is the one of largest
+:math:`\langle w_k, x\rangle`. The margin of a row is the lead of its own class over the next.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Rival:
     margin : float
         Lead of the right answer, divided by `loss`.
     loss : float
-        How wrong `y` is; 1 where all wrong answers are equally wrong.
+        How wrong `y` is, or 1 if all wrong answers are equally wrong.
     """
 
     y: IndexArray
@@ -159,7 +159,7 @@ class ClassProblem(StructuredProblem, ABC):
     ----------
     n_features, n_classes : int
     bias : float, default=0.0
-        A column of this value beside the rows, for classes with a bias; 0 for none.
+        A column of this value beside the rows, for classes with a bias. With 0 there is none.
     """
 
     n_features: int
@@ -190,7 +190,7 @@ class MultiClassProblem(ClassProblem):
     ----------
     n_features, n_classes : int
     bias : float, default=0.0
-        A column of this value beside the rows, for classes with a bias; 0 for none.
+        A column of this value beside the rows, for classes with a bias. With 0 there is none.
     center : ndarray of shape (d,) or None, default=None
         Subtracted from every row. None for the origin. With a bias it costs nothing, and the
         certificate gets better.
@@ -325,7 +325,7 @@ def _starts_of(block: Block) -> IndexArray:
 
 
 def _codes_of(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
-    """Return the labels of a block as numbers, or the first that is no class or whole number."""
+    """Return the labels of a block as numbers, or the first one that cannot be a number."""
     labels = labels_of(block)
     if classes is None:
         whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
@@ -555,13 +555,13 @@ def structured_margin(
     classes : ndarray of shape (K,), sorted, or None, default=None
         Labels are numbered by their places in it. None takes whole numbers as they are.
     C : float, default=inf
-        Infinite for data that can be separated. Otherwise every core example has a slack of its
-        own, which all its wrong answers share, by the squared hinge loss with this C.
+        Infinite for data that can be separated. Otherwise every core example has a slack, which
+        all its wrong answers share, by the squared hinge loss with this C.
     per_block : int, default=10
         Triples that a block may add in a read, of different labels where there are such. With
         one a read, fewer triples are needed, and many more reads.
     max_passes : int or None, default=None
-        Passes at most. None for as many as it takes, which the bound of Lemma 3.1 limits.
+        Passes at most. None for no limit but the bound of Lemma 3.1.
     reads : int, default=0
         Reads before.
 

@@ -59,7 +59,7 @@ _EXACT_CLASSES = 1e-6
 # Rows of each class that the first read brings, at most.
 _NEAR_ROWS = 64
 
-# Rows that a soft margin is fitted to; more rows hardly change a few coefficients.
+# Rows that a soft margin is fitted to. More rows hardly change a few coefficients.
 _SOFT_ROWS = 10_000
 
 
