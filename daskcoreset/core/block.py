@@ -107,6 +107,8 @@ class Block:
 
 def concatenate(blocks: Sequence[Block]) -> Block:
     """Put blocks, whose rows are numbered, after one another."""
+    # An empty block may have labels of another kind, which would make text of numbers.
+    blocks = [block for block in blocks if len(block)] or blocks[:1]
     if len(blocks) == 1:
         return blocks[0]
     return Block(

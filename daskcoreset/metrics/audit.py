@@ -467,9 +467,9 @@ def _check_weight(found: float, built: float) -> None:
         )
 
 
-def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -> None:
+def _check_labels(objective: Objective[Any], drawn: Block, rows: Block) -> None:
     """Warn where rows of the data have labels that no row of the coreset has."""
-    if not isinstance(objective, LinearCost) or drawn is None or drawn.labels is None:
+    if not isinstance(objective, LinearCost) or drawn.labels is None:
         return
     classes = np.unique(labels_of(rows))
     unknown = np.setdiff1d(labels_of(drawn), classes)

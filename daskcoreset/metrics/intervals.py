@@ -74,7 +74,7 @@ class PoissonSample:
     weight: float
     score: float
     thresholds: Thresholds
-    rows: Block | None
+    rows: Block
     scores: FloatArray
     coins: FloatArray
     n_rows: int
@@ -85,14 +85,10 @@ class PoissonSample:
     @property
     def inclusion(self) -> FloatArray:
         """Inclusion probabilities of the sampled rows."""
-        if self.rows is None:
-            return np.zeros(0)
         return np.minimum(1.0, _chances(self.thresholds, self.rows.weights, self.scores))
 
     def thinned(self, thresholds: Thresholds) -> PoissonSample:
         """Return the sample as lower thresholds would have drawn it."""
-        if self.rows is None:
-            return self
         chances = _chances(thresholds, self.rows.weights, self.scores)
         kept = np.flatnonzero(self.coins < chances)
         return replace(
@@ -173,7 +169,7 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
     costs = np.zeros(len(design.solutions))
     if not len(block):
         all_of = Thresholds(math.inf, math.inf)
-        return PoissonSample(costs, 0.0, 0.0, all_of, None, nothing, nothing, 0, 0, sums, farthest)
+        return PoissonSample(costs, 0.0, 0.0, all_of, block, nothing, nothing, 0, 0, sums, farthest)
     u = block.weights
     with ignore_overflow():
         placed = cells.place(block)
@@ -231,13 +227,12 @@ def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSam
     thresholds = thresholds.least(second.thresholds)
     with ignore_overflow():
         parts = first.thinned(thresholds), second.thinned(thresholds)
-    rows = [part.rows for part in parts if part.rows is not None]
     return PoissonSample(
         costs=first.costs + second.costs,
         weight=weight,
         score=score,
         thresholds=thresholds,
-        rows=concatenate(rows) if rows else None,
+        rows=concatenate([part.rows for part in parts]),
         scores=np.concatenate([part.scores for part in parts]),
         coins=np.concatenate([part.coins for part in parts]),
         n_rows=first.n_rows + second.n_rows,
@@ -319,7 +314,6 @@ class CostEstimates:
         """Return the interval for the cost of a solution."""
         sample, objective = self.sample, self.design.objective
         rows = sample.rows
-        assert rows is not None  # noqa: S101 - the total weight is positive
         fixed = objective.constant(solution)
         for audited, cost in zip(self.design.solutions, sample.costs, strict=True):
             if _same(audited, solution):
@@ -353,7 +347,6 @@ class CostEstimates:
     def _control_variates(self, solution: Any, losses: FloatArray) -> Iterator[_ControlVariate]:
         sample, design, coreset_rows = self.sample, self.design, self.coreset_rows
         rows, objective, cells = sample.rows, design.objective, design.cells
-        assert rows is not None  # noqa: S101 - as in `interval`
         placed, placed_coreset = cells.place(rows), cells.place(coreset_rows)
         on_coreset = objective.losses(coreset_rows, solution)
         assert cells.scores is not None  # noqa: S101 - the design scores rows by them

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
-from daskcoreset.core.block import Block, BlockSchema, class_codes, validate_block
+from daskcoreset.core.block import Block, BlockSchema, class_codes, concatenate, validate_block
 from daskcoreset.core.labels import class_order
 
 
@@ -53,3 +53,12 @@ def test_classes__totals_order_and_rows_without_weight() -> None:
     assert weights.tolist() == [0.0, 1.5, 2.0]
     assert class_order(block.coded[2]).tolist() == [4, 0, 3, 1, 2]
     assert class_codes(block, np.array([7, 9])).tolist() == [0, 1, 1, 0, 0]
+
+
+def test_concatenate__an_empty_block_makes_no_text_of_numbers() -> None:
+    empty = Block(np.zeros((0, 1)), np.zeros(0), np.array([], dtype=str)).numbered()
+    full = Block(np.ones((2, 1)), np.ones(2), np.array([3, 4])).numbered()
+    labels = concatenate([empty, full, empty]).labels
+    assert labels is not None
+    assert labels.tolist() == [3, 4]
+    assert len(concatenate([empty, empty])) == 0
