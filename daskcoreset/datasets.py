@@ -413,12 +413,7 @@ def _rows_of(chunks: Chunks, n: int, d: int, dtype: np.dtype[Any]) -> int:
 
 
 def _count(name: str, value: Any, maximum: int = _MAX_SIDE) -> int:
-    count = as_int(name, value)
-    if count > maximum:
-        raise InvalidInputError(
-            f"{name} is {shown(value)}", argument=name, remedy=f"pass at most {maximum:,}"
-        )
-    return count
+    return as_int(name, value, maximum=maximum)
 
 
 def _real(name: str, value: Any, minimum: float, maximum: float = math.inf) -> float:

@@ -277,11 +277,7 @@ def _picture(  # noqa: PLR0917 - the arguments of both calls, in their order
     """Check the arguments of a picture, and read what lies behind it."""
     check_flag("legend", legend)
     if bins is not None:
-        as_int("bins", bins)
-        if bins > _MOST_BINS:
-            raise InvalidInputError(
-                f"bins is {bins}", argument="bins", remedy=f"pass at most {_MOST_BINS}"
-            )
+        as_int("bins", bins, maximum=_MOST_BINS)
     import_optional("matplotlib")
     center, axes, shares = _axes_of(coresets[0].points, coresets[0].weights)
     scale = min(_scale_of(one.weights) for one in coresets)

@@ -198,8 +198,15 @@ def is_choice(value: Any, choices: Iterable[str]) -> bool:
     return isinstance(value, str) and value in choices
 
 
-def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -> int:
-    """Return an integer of at least `minimum`.
+def as_int(
+    name: str,
+    value: Any,
+    minimum: int = 1,
+    remedy: str = "pass more",
+    *,
+    maximum: int | None = None,
+) -> int:
+    """Return an integer of at least `minimum` and at most `maximum`.
 
     Examples
     --------
@@ -215,6 +222,10 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
     if value < minimum:
         raise InvalidInputError(
             f"{name} must be at least {minimum}, got {value}", argument=name, remedy=remedy
+        )
+    if maximum is not None and value > maximum:
+        raise InvalidInputError(
+            f"{name} must be at most {maximum:,}, got {value}", argument=name, remedy="pass less"
         )
     return int(value)
 
