@@ -117,13 +117,17 @@ def systematic_draws(
     *,
     codes: IndexArray | None = None,
     order: Order | None = None,
+    even: bool = True,
 ) -> SystematicDraws:
-    """Return draws that can be made several times. See `systematic_draw`."""
+    """Return draws that can be made several times. See `systematic_draw`.
+
+    Without `even` classes have their share of the scores, and two rows at least.
+    """
     by_score = scores / candidates.first
     second = (
         inclusion_probabilities(by_score, size)
         if codes is None
-        else _class_inclusion(by_score, size, codes)
+        else _class_inclusion(by_score, size, codes, even=even)
     )
     find_order = order or _spatially
     return SystematicDraws(candidates, second, find_order(candidates, second))
@@ -183,7 +187,7 @@ def best_of(draws: Iterable[Drawn], loss: Callable[[Drawn], float]) -> Drawn:
     return drawn[0] if len(drawn) == 1 else min(drawn, key=loss)
 
 
-def _class_inclusion(scores: FloatArray, size: int, codes: IndexArray) -> FloatArray:
+def _class_inclusion(scores: FloatArray, size: int, codes: IndexArray, *, even: bool) -> FloatArray:
     """Inclusion probabilities with which no class is left out."""
     n_classes = int(codes.max(initial=-1)) + 1
     # Two rows of a class, so that its spread shows; of a class of one row, that one.
@@ -195,5 +199,5 @@ def _class_inclusion(scores: FloatArray, size: int, codes: IndexArray) -> FloatA
             argument="size",
             remedy=f"pass at least {needed}",
         )
-    floors = np.full(n_classes, max(2, size // (CLASS_SHARE * max(n_classes, 1))))
+    floors = np.full(n_classes, max(2, even * size // (CLASS_SHARE * max(n_classes, 1))))
     return class_inclusion(scores, size, codes, floors)

@@ -23,7 +23,7 @@ from daskcoreset.core.validation import (
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Scored, Sensitivity
-from daskcoreset.sensitivities.draw import Candidates, Drawn, best_of, strata, systematic_draws
+from daskcoreset.sensitivities.draw import Candidates, Drawn, strata, systematic_draws
 from daskcoreset.sensitivities.least_squares import total_leverage
 from daskcoreset.sensitivities.logistic_pilot import (
     LabelledScatter,
@@ -41,12 +41,14 @@ from daskcoreset.sensitivities.logistic_pilot import (
     one_read_scores,
     rough_model,
 )
-from daskcoreset.sensitivities.svm_calibration import (
-    SeparableRows,
+from daskcoreset.sensitivities.pilot import (
+    best_draw,
     centred_rows,
+    judges_of,
     modes_for,
     pull_target,
     rake_to_pilot,
+    sample_judges,
 )
 
 Variant: TypeAlias = Literal["calibrated", "systematic"]
@@ -68,9 +70,8 @@ _MAX_DRAWS = 8
 _TRIED_ROWS = 8000
 _TRIAL_WORK = 6e7
 
-# Rows below which two reads draw as one does: up to 2.7 for every column were worse than uniform
-# ones where a class had 2 % of the weight.
-_FEW = SeparableRows(2.0, 3.0, 0.1)
+# Products in a Newton step up to which uniform rows are tried as well.
+_COMPARED_WORK = 4e8
 
 # Rows of the coreset for every mean that is calibrated.
 _ROWS_PER_MEAN = 4
@@ -99,7 +100,8 @@ class Logistic(Sensitivity[Any]):
     variant : {"calibrated", "systematic"}, default="calibrated"
         "systematic" is unbiased for every model. "calibrated" has exact class totals, and weights
         that are calibrated to class means. In two passes they are also calibrated to loss and
-        gradient at the pilot, and if rows are few the best of up to eight draws is kept.
+        gradient at the pilot. The best of several draws is kept, by the cost of its model on up to
+        5,000 other rows of each class. Uniform rows are among these draws.
     intercept : bool, default=True
         Whether the model has an intercept. Without it, leverage is about the origin.
     reads : {1, 2}, default=2
@@ -116,8 +118,8 @@ class Logistic(Sensitivity[Any]):
     Notes
     -----
     ``provenance["calibration"]`` lists the constraints that were met. A block of d features sends d
-    x d numbers. A small ridge makes dependent columns possible. If `size` is below two rows per
-    column, or three with a rare class, a plane separates most draws, and all draws use s.
+    x d numbers. A small ridge makes dependent columns possible. ``provenance["rows"]`` is "uniform"
+    if uniform rows were kept.
 
     Examples
     --------
@@ -171,7 +173,8 @@ class Logistic(Sensitivity[Any]):
             return self._moments(block, rng)
         terms = logistic_terms(block, previous, intercept=self.intercept)
         scores = logistic_scores(block, previous, terms)
-        sums = logistic_sums(block, previous, terms, scores.sum(axis=1))
+        judges = sample_judges(block, rng)
+        sums = logistic_sums(block, previous, terms, scores.sum(axis=1), judges)
         scores *= _factors(previous)[:, np.newaxis]
         return Scored(sums, scores.sum(axis=0), self.total_scores(previous, previous))
 
@@ -241,10 +244,6 @@ class Logistic(Sensitivity[Any]):
         if isinstance(summary, LogisticPilot):
             moments, pilot = summary.moments, summary if summary.sound else None
         scores = self.scores(rows, summary)
-        if pilot is not None and np.count_nonzero(scores) > size:
-            masses = [part.weight for part in moments.classes.values()]
-            if size < _FEW.number(masses, len(moments.mean)):
-                scores = one_read_scores(rows, moments, intercept=self.intercept)
         draws = systematic_draws(candidates, scores, size, codes=candidates.codes, order=strata)
         if self.variant == "systematic":
             return draws(rng)
@@ -253,17 +252,27 @@ class Logistic(Sensitivity[Any]):
             calibrated = self._to_means(rows.take(drawn.chosen), drawn.weights, moments)
             return drawn._replace(weights=calibrated.weights, facts=calibrated.describe())
 
-        def loss(drawn: Drawn) -> float:
+        def by_pilot(number: int) -> Drawn:
+            return _to_pilot(draws(rng), rows, pilot, number)
+
+        if draws.is_certain or _work(size, *pilot.coef.shape) > _COMPARED_WORK:
+            return by_pilot(0)
+        assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
+        judges = judges_of(pilot.sums.judges, len(pilot.origin))
+
+        def cost(drawn: Drawn) -> float:
             kept = rows.take(drawn.chosen)
             model = fitted_on(kept, drawn.weights, pilot, self.lam, intercept=self.intercept)
-            losses = logistic_terms(rows, model).losses.sum(axis=1)
+            losses = logistic_terms(judges, model).losses.sum(axis=1)
             penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
-            return penalty + float(candidates.weights @ losses)
+            return penalty + float(judges.weights @ losses)
 
-        n_draws = 1 if draws.is_certain else _n_draws(size, pilot)
-        return best_of(
-            [_to_pilot(draws(rng), rows, pilot, number) for number in range(n_draws)], loss
+        codes = class_codes(rows, pilot.classes)
+        uniform = systematic_draws(
+            candidates, rows.weights, size, codes=codes, order=strata, even=False
         )
+        weights = pilot.class_sums()[0]
+        return best_draw(by_pilot, uniform, codes, weights, cost, _n_draws(size, pilot), rng)
 
     def _to_means(self, rows: Block, weights: FloatArray, summary: LabelledScatter) -> Calibrated:
         """Scale weights to the class totals, and calibrate them to the class means."""
@@ -290,8 +299,7 @@ def _to_pilot(drawn: Drawn, candidates: Block, pilot: LogisticPilot, number: int
 
     def pulls() -> Target:
         assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
-        _, losses, slopes, _ = pilot.sums
-        return pull_target(points, terms.losses, terms.pulls, losses, slopes)
+        return pull_target(points, terms.losses, terms.pulls, pilot.sums.losses, pilot.sums.slopes)
 
     class_weights, sums = pilot.class_sums()
     modes = modes_for(len(rows), pilot)

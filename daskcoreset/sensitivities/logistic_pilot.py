@@ -15,6 +15,7 @@ from daskcoreset.core.moments import Scatter, merged_mean, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir, StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.least_squares import gaps_of, leverages, leverages_and_products
+from daskcoreset.sensitivities.pilot import Judges, merge_judges
 
 # Arrays that stand in the cache at a time.
 _ARRAYS = 8
@@ -116,12 +117,15 @@ class LogisticSums(NamedTuple):
         Weighted sums of the pulls times the row and one.
     totals : ndarray of shape (3,), float64
         As in `LogisticPilot`.
+    judges : Judges
+        A sample of every class, by which draws are compared.
     """
 
     pilot: LogisticPilot
     losses: FloatArray
     slopes: FloatArray
     totals: FloatArray
+    judges: Judges
 
 
 def labelled_scatter(block: Block) -> LabelledScatter:
@@ -278,7 +282,7 @@ def logistic_scores(block: Block, pilot: LogisticPilot, terms: LogisticTerms) ->
 
 
 def logistic_sums(
-    block: Block, pilot: LogisticPilot, terms: LogisticTerms, totals: FloatArray
+    block: Block, pilot: LogisticPilot, terms: LogisticTerms, totals: FloatArray, judges: Judges
 ) -> LogisticSums:
     """Sum the terms of a block."""
     u, d = block.weights, len(pilot.origin)
@@ -287,13 +291,14 @@ def logistic_sums(
     for rows, tile in gaps_of(block.points, u, pilot.origin):
         slopes += product(np.ascontiguousarray(pulls[rows].T), tile)
     slopes = np.column_stack([slopes, pulls.sum(axis=0)])
-    return LogisticSums(pilot, np.einsum("i,ip->p", u, terms.losses), slopes, totals)
+    return LogisticSums(pilot, np.einsum("i,ip->p", u, terms.losses), slopes, totals, judges)
 
 
 def merge_logistic_sums(first: LogisticSums, second: LogisticSums) -> LogisticSums:
     """Add the sums over two disjoint sets of rows."""
-    sums = (of_first + of_second for of_first, of_second in zip(first[1:], second[1:], strict=True))
-    return LogisticSums(first.pilot, *sums)
+    sums = {name: getattr(first, name) + getattr(second, name) for name in first._fields[1:-1]}
+    judges = merge_judges(first.judges, second.judges, len(first.pilot.origin))
+    return first._replace(**sums, judges=judges)
 
 
 def exact_pilot(sums: LogisticSums) -> LogisticPilot:

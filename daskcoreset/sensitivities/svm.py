@@ -16,6 +16,7 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Scored, Sensitivity
 from daskcoreset.sensitivities.draw import Candidates, Drawn
+from daskcoreset.sensitivities.pilot import sample_judges
 from daskcoreset.sensitivities.svm_calibration import SVMDraws, Variant
 from daskcoreset.sensitivities.svm_pilot import (
     PilotSolution,
@@ -87,8 +88,9 @@ class SVM(Sensitivity[Any]):
     variant : {"auto", "paper", "systematic", "calibrated", "pilot_mix"}, default="auto"
         "auto" uses half the bound and half the activity of a row, which is its length if it
         contributes to the subgradient at the pilot's classifier. Class totals are exact, and
-        weights are calibrated to class means, loss and subgradient. If rows are few, the best of
-        several draws is kept. If a plane separates the rows, they are drawn by the bound alone.
+        weights are calibrated to class means, loss and subgradient. The best of several draws is
+        kept, by the cost of its classifier on up to 5,000 other rows of each class. Uniform rows
+        are among these draws, so the result is not worse than they are.
         "paper" is the bound of Algorithm 1 with unbiased weights. With
         ``Draw(sampling="multinomial", passes=2)`` it is Algorithm 1. "systematic" is the bound as
         printed, "calibrated" adds class means, and "pilot_mix" is a single draw of "auto".
@@ -108,6 +110,7 @@ class SVM(Sensitivity[Any]):
 
     Notes
     -----
+    ``provenance["rows"]`` is "uniform" if uniform rows were kept.
     ``provenance["estimated_error"]`` compares the cost of the classifier on all data with its cost
     on the coreset, estimated from candidates outside the coreset. Trees and streams have no
     estimate. ``provenance["calibration"]`` lists the constraints that were met. Scale features with
@@ -170,7 +173,8 @@ class SVM(Sensitivity[Any]):
         block = block if len(counted) == len(block) else block.take(counted)
         by_pilot = row_terms(block, previous)
         terms = self._terms(block, previous, by_pilot)
-        sums = sums_over(block, previous, by_pilot, totals_of(terms))
+        judges = sample_judges(block, rng)
+        sums = sums_over(block, previous, by_pilot, totals_of(terms), judges)
         scores[counted] = self._mixed(terms, previous)
         return Scored(sums, scores, self.total_scores(previous, previous))
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.block import Block, class_codes
-from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.sampling import StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.sensitivities.pilot import Judges, merge_judges, parts
 from daskcoreset.solvers.kmeans import assign, seed_cells
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
@@ -167,6 +166,8 @@ class PilotSums(NamedTuple):
         Weighted sums of the slopes of the rounded hinge times y times the row and one.
     totals : ndarray of shape (3,), float64
         As in `PilotSolution`.
+    judges : Judges
+        A sample of every class, by which draws are compared.
     """
 
     rough: PilotSolution
@@ -176,6 +177,7 @@ class PilotSums(NamedTuple):
     rounded: FloatArray
     slopes: FloatArray
     totals: FloatArray
+    judges: Judges
 
 
 class RowTerms(NamedTuple):
@@ -214,13 +216,6 @@ def signs_of(codes: IndexArray, n_classes: int) -> FloatArray:
     return np.where(codes[:, np.newaxis] == positive, 1.0, -1.0)
 
 
-def parts(block: Block, rough: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Go through the rows of a block, without `origin` and in float64, some at a time."""
-    points: Any = block.points
-    for rows in tiles(len(block), points.shape[1]):
-        yield rows, dense(points[rows]).astype(np.float64, copy=False) - rough.origin
-
-
 def row_terms(block: Block, rough: PilotSolution) -> RowTerms:
     """Class, cell, distance, margins and length of every row."""
     codes = class_codes(block, rough.classes)
@@ -248,7 +243,11 @@ def _cells_of(tile: FloatArray, codes: IndexArray, rough: PilotSolution) -> Inde
 
 
 def sums_over(
-    block: Block, rough: PilotSolution, by_pilot: RowTerms, totals: FloatArray
+    block: Block,
+    rough: PilotSolution,
+    by_pilot: RowTerms,
+    totals: FloatArray,
+    judges: Judges,
 ) -> PilotSums:
     """Sum row terms over a block."""
     import scipy.sparse as sp
@@ -275,13 +274,15 @@ def sums_over(
         rounded=np.einsum("i,ip->p", u, loss),
         slopes=slopes,
         totals=totals,
+        judges=judges,
     )
 
 
 def merge_sums(first: PilotSums, second: PilotSums) -> PilotSums:
     """Add the sums over two disjoint sets of rows."""
-    sums = (of_first + of_second for of_first, of_second in zip(first[1:], second[1:], strict=True))
-    return PilotSums(first.rough, *sums)
+    sums = {name: getattr(first, name) + getattr(second, name) for name in first._fields[1:-1]}
+    judges = merge_judges(first.judges, second.judges, len(first.rough.origin))
+    return first._replace(**sums, judges=judges)
 
 
 _PILOT_TOL = 1e-4
@@ -342,7 +343,7 @@ def rough_solution(
         cost=np.array([fit.cost for fit in fits]),
     )
     block = Block(pilot.points, u, pilot.classes[pilot.codes])
-    rough = _moved(sums_over(block, rough, row_terms(block, rough), np.ones(3)))
+    rough = _moved(sums_over(block, rough, row_terms(block, rough), np.ones(3), {}))
     return replace(rough, opt=_opt(rough, lam))
 
 

@@ -8,11 +8,32 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from daskcoreset.testing import assert_mean
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.hinge import quiet, solved, sums_at, two_classes
+
+SOLVER: dict[str, dict[str, Any]] = {
+    "svm": {"loss": "hinge", "max_iter": 200_000, "tol": 1e-3, "random_state": 0},
+    "logistic": {"solver": "newton-cholesky"},
+}
+
+
+def _cost(loss: Any) -> Any:
+    def cost(X: Any, signs: Any, u: Any, model: Any) -> float:
+        w = model.coef_[0]
+        return float(w @ w / 2 + u @ loss(signs * (X @ w + model.intercept_[0])))
+
+    return cost
+
+
+COST: dict[str, Any] = {
+    "svm": _cost(lambda z: np.maximum(1.0 - z, 0.0)),
+    "logistic": _cost(lambda z: np.logaddexp(0.0, -z)),
+}
 
 
 @pytest.mark.parametrize(("variant", "easy"), [("systematic", 2), ("paper", 3), ("calibrated", 2)])
@@ -190,6 +211,52 @@ def test_papers__error_is_below_that_of_uniform_rows() -> None:
     assert means["svm"] < 0.02
     assert means["svm"] < means["systematic"] / 1.5
     assert means["systematic"] < means["uniform"]
+
+
+def few_positives(n: int, d: int, share: float) -> tuple[Any, Any]:
+    """Rows of many columns, of which a class has a share."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    z = X @ rng.normal(size=d) + rng.logistic(size=n)
+    return X, z > np.quantile(z, 1.0 - share)
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_build__is_no_worse_than_uniform_rows_where_a_class_has_few(method: str) -> None:
+    """Up to two standard errors of the paired difference, and one twentieth."""
+    X, y = few_positives(4000, 30, 0.015)
+    full = (LinearSVC if method == "svm" else LogisticRegression)(**SOLVER[method]).fit(X, y)
+    signs, u = np.where(y, 1.0, -1.0), np.ones(len(y))
+    best = COST[method](X, signs, u, full)
+    excess: dict[str, list[float]] = {method: [], "uniform": []}
+    for seed in range(5):
+        found = {name: quiet(X, y, size=100, method=name, random_state=seed) for name in excess}
+        if len(np.unique(found["uniform"].labels)) < 2:
+            continue
+        for name, c in found.items():
+            model = type(full)(**SOLVER[method]).fit(c.points, c.labels, c.weights)
+            excess[name].append(COST[method](X, signs, u, model) / best - 1)
+    gaps = np.subtract(excess[method], excess["uniform"])
+    assert len(gaps) >= 3
+    limit = 0.05 * np.mean(excess["uniform"]) + 2 * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    assert gaps.mean() <= limit
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_build__costs_are_unbiased_if_uniform_rows_are_kept(method: str) -> None:
+    """False-alarm rate: 1e-6 a method."""
+    X, y = few_positives(1000, 20, 0.04)
+    signs, rng = np.where(y, 1.0, -1.0), np.random.default_rng(1)
+    queries = [(rng.normal(size=20) * scale, -1.0) for scale in (0.01, 0.1, 0.3)]
+    losses = np.array([np.maximum(1.0 - signs * (X @ w + b), 0.0) for w, b in queries])
+    found = []
+    for seed in range(36):
+        c = quiet(X, y, size=40, method=method, random_state=seed)
+        if c.provenance.get("rows") == "uniform":
+            found.append(losses[:, c.indices] @ c.weights)
+    assert len(found) > 8
+    assert_mean(np.array(found), losses.sum(axis=1))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -44,7 +44,7 @@ SLOPES = 5
 def values_of(found: Any) -> list[FloatArray]:
     """Return the numbers of a summary of the first read, or of the second one."""
     if not isinstance(found, LabelledScatter):
-        return [np.atleast_1d(part) for part in found[1:]]
+        return [np.atleast_1d(part) for part in found[1:-1]]
     of_classes = [(one.count, one.weight, *one.mean) for one in found.classes.values()]
     return [np.array([found.weight]), found.mean, found.matrix, np.array(of_classes)]
 

@@ -1,0 +1,223 @@
+"""What methods with a pilot share: rows that judge draws, and calibration to sums over all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from daskcoreset.core.block import Block, concatenate
+from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
+from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
+from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.sensitivities.draw import Drawn, SystematicDraws, best_of
+
+# Rows of a class by which draws are compared, and numbers in them: 4 MiB of float32.
+_JUDGES, _JUDGE_NUMBERS = 5000, 2**20
+
+# Draws of uniform rows at least, if they are better than one draw by the pilot.
+_UNIFORM_DRAWS = 3
+
+# Whether the means of the classes are calibrated, and whether the gradient is.
+Mode = tuple[bool, bool]
+
+# Name of what may be met in the place of the means of two classes.
+AT_ZERO = "gradient at zero"
+
+# Rows for every feature with which both are: measured on htru2 and credit.
+_ROWS_PER_FEATURE = 12
+
+# Rows for every feature with which the gradient alone is.
+_SOME = 4
+
+# Products that a Newton step of the raking may take.
+_MAX_WORK = 2e9
+
+
+# --- rows that judge draws -------------------------------------------------------------------
+
+# Samples of every class that are drawn neither for the coreset nor for the pilot.
+Judges: TypeAlias = dict[Any, StratifiedReservoir]
+
+
+def sample_judges(block: Block, rng: np.random.Generator) -> Judges:
+    """Sample every class of a block."""
+    return sample_strata(block, _judge_size(int(block.points.shape[1])), rng)
+
+
+def merge_judges(first: Judges, second: Judges, d: int) -> Judges:
+    """Sample the union of two sets of rows of d columns."""
+    return merge_reservoirs(first, second, _judge_size(d))
+
+
+def judges_of(judges: Judges, d: int) -> Block:
+    """Return the sampled rows with weights that represent all rows."""
+    size, strata = _judge_size(d), list(judges.values())
+    rows = concatenate([one.rows.take(slice(size)) for one in strata])
+    return replace(rows, weights=np.concatenate([one.stand_ins(size) for one in strata]))
+
+
+def _judge_size(d: int) -> int:
+    return max(128, min(_JUDGES, _JUDGE_NUMBERS // max(d, 1)))
+
+
+def best_draw(  # noqa: PLR0917 - all of them are always given
+    by_pilot: Callable[[int], Drawn],
+    uniform: SystematicDraws,
+    codes: IndexArray,
+    class_weights: FloatArray,
+    cost: Callable[[Drawn], float],
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Drawn:
+    """Return the best of several draws by a pilot, or of uniform rows if these are better.
+
+    Parameters
+    ----------
+    by_pilot : callable
+        Makes a draw by the scores of the pilot, from its number.
+    uniform : SystematicDraws
+        Draws of uniform rows.
+    codes : ndarray of shape (k,), int64
+        Classes of the candidates.
+    class_weights : ndarray of shape (n_classes,), float64
+        Their total weights.
+    cost : callable
+        Returns the cost of the model on a draw, over rows that were not drawn.
+    n_draws : int
+        Draws in all, beside one of the other kind.
+    rng : numpy.random.Generator
+    """
+
+    def at_random(_number: int) -> Drawn:
+        drawn = uniform(rng)
+        found = calibrate_classes(drawn.weights, codes[drawn.chosen], class_weights, {}, [])
+        facts = {**found.describe(), "rows": "uniform"}
+        return drawn._replace(weights=found.weights, facts=facts)
+
+    drawn, other, again = by_pilot(0), at_random(0), by_pilot
+    if best_of([drawn, other], cost) is other:
+        drawn, again, n_draws = other, at_random, max(n_draws, _UNIFORM_DRAWS)
+    return best_of([drawn, *map(again, range(1, n_draws))], cost)
+
+
+# --- calibration ---------------------------------------------------------------------------
+
+
+def modes_for(size: int, rough: Any) -> tuple[Mode, ...]:
+    """Return modes of calibration, the likeliest to succeed first.
+
+    Sums that are met by rows too few for them are met by absurd weights; what is too few is
+    found by trial.
+    """
+    both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
+    d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
+    if p > 1 and size * (p * (d + 2)) ** 2 > _MAX_WORK:
+        return (neither,)
+    if size >= _ROWS_PER_FEATURE * p * (d + 1):
+        cheap = size * ((p + k) * (d + 1)) ** 2 <= _MAX_WORK
+        return (both, gradient) if cheap else (gradient,)
+    if size >= _SOME * p * (d + 1):
+        return gradient, both, means, neither
+    return neither, gradient, means, both
+
+
+def parts(block: Block, rough: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """Go through the rows of a block, without `origin` and in float64, some at a time."""
+    points: Any = block.points
+    for rows in tiles(len(block), points.shape[1]):
+        yield rows, dense(points[rows]).astype(np.float64, copy=False) - rough.origin
+
+
+def centred_rows(rows: Block, rough: Any) -> FloatArray:
+    """Return rows less the `origin` of a pilot, as one array."""
+    points = np.empty((len(rows), len(rough.origin)))
+    for part, tile in parts(rows, rough):
+        points[part] = tile
+    return points
+
+
+def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
+    weights: FloatArray,
+    codes: IndexArray,
+    points: FloatArray,
+    class_weights: FloatArray,
+    sums: FloatArray,
+    pulls: Callable[[], Target],
+    mode: Mode,
+    *,
+    at_zero: bool = False,
+) -> Calibrated:
+    """Scale weights to the totals of the classes, and calibrate them as `mode` says.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m,), float64
+    codes : ndarray of shape (m,), int64
+    points : ndarray of shape (m, d), float64
+        As of `centred_rows`.
+    class_weights : ndarray of shape (K,), float64
+    sums : ndarray of shape (K, d), float64
+        Sums of the rows of every class, over all the data.
+    pulls : callable
+        Makes what `pull_target` returns.
+    mode : (bool, bool)
+        As of `modes_for`.
+    at_zero : bool, default=False
+        Whether, of two classes whose means cannot both be met, the difference of their sums may be:
+        the gradient of losses where coefficients are zero, which rules the cost of small ones.
+        Half as many sums.
+    """
+
+    def class_means() -> Iterator[Target]:
+        return class_sums(points, codes, sums)
+
+    def differences() -> Target:
+        return Target(points * np.where(codes == 1, 1.0, -1.0)[:, np.newaxis], sums[1] - sums[0])
+
+    means, gradient = mode
+    targets = {
+        "class means": lambda: join_targets(class_means()),
+        "gradient": pulls,
+        AT_ZERO: differences,
+    }
+    names = ("gradient",) * gradient + ("class means",) * means
+    ladder = [names[:count] for count in range(len(names), 0, -1)]
+    if len(names) > 1:
+        ladder.append(names[1:])
+    if at_zero and means and len(sums) == 2:
+        ladder.insert(1, (*names[:-1], AT_ZERO))
+        if gradient:
+            ladder.append((AT_ZERO,))
+    kept = {"class means": class_means}
+    return calibrate_classes(weights, codes, class_weights, targets, ladder, kept=kept)
+
+
+def pull_target(
+    points: FloatArray,
+    losses: FloatArray,
+    pulls: FloatArray,
+    total_losses: FloatArray,
+    slopes: FloatArray,
+) -> Target:
+    """Losses and gradients, at a pilot's solution, of the rows drawn; and their sums over all.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d), float64
+    losses, pulls : ndarray of shape (m, p), float64
+        Pulls are minus the derivatives of the loss by the decision values.
+    total_losses : ndarray of shape (p,), float64
+    slopes : ndarray of shape (p, d + 1), float64
+        Sums of the pulls times the row and one.
+    """
+    columns: list[FloatArray] = []
+    totals: list[FloatArray] = []
+    for problem in range(losses.shape[1]):
+        pull = pulls[:, problem, np.newaxis]
+        columns += [losses[:, problem, np.newaxis], points * pull, pull]
+        totals += [total_losses[problem : problem + 1], slopes[problem]]
+    return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
