@@ -7,9 +7,9 @@ import numpy as np
 from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.kernels import KernelMap
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.objective import KernelProblem
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.solvers.losses import LOSSES, MarginLoss, resolve_loss
 
 ALL_LOSSES = [
     LOSSES["hinge"],

@@ -31,7 +31,6 @@ from daskcoreset.estimators.kernel.kernels import (
     warn_alike,
     warn_unscaled,
 )
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.objective import KernelProblem, Solution
 from daskcoreset.estimators.kernel.rows import (
     quotas_of,
@@ -42,6 +41,7 @@ from daskcoreset.estimators.kernel.rows import (
 from daskcoreset.estimators.kernel.solvers import solve_avm, solve_csvrg, solve_newton
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives.linear import LinearCost
+from daskcoreset.solvers.losses import LOSSES, MarginLoss, resolve_loss
 
 # Address of the order in which small data are covered.
 _ARRANGE = 2**31 + 2

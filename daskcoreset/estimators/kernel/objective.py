@@ -19,9 +19,9 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement, split_quota
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
-from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.solvers.losses import MarginLoss
 
 # Index of the root, at which no block of the data has random numbers.
 ROOT = 2**31 + 1

@@ -29,10 +29,10 @@ from daskcoreset.estimators.kernel.classifier import (
     distinct_block,
 )
 from daskcoreset.estimators.kernel.kernels import KernelMap
-from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.objective import Solution, signs_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.objectives import MARGIN
+from daskcoreset.solvers.losses import MarginLoss, resolve_loss
 
 
 def solve_dual(
@@ -74,7 +74,7 @@ def solve_dual(
 
     Examples
     --------
-    >>> from daskcoreset.estimators.kernel.losses import LOSSES
+    >>> from daskcoreset.solvers.losses import LOSSES
     >>> signs = np.array([[1.0], [-1.0]])
     >>> solution = solve_dual(np.eye(2), signs, np.ones(2), LOSSES["squared_hinge"], 2.0)
     >>> solution.beta.round(4).ravel(), solution.objectives.round(4)  # 2 (1 - z) = z

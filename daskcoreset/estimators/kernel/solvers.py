@@ -8,20 +8,17 @@ loops take steps on rows that were drawn in a pass over all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.core.messages import scores_error, warn_user
+from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
-from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import (
     ALL_ROWS,
     ROOT,
@@ -31,6 +28,8 @@ from daskcoreset.estimators.kernel.objective import (
     signs_of,
     squared_norms,
 )
+from daskcoreset.solvers.losses import MarginLoss
+from daskcoreset.solvers.newton import LossesOfMargins
 
 # Seconds on one core: for a kernel value of a pass, for a coefficient of a gradient step, and for a
 # product in a Hessian or its factor.
@@ -52,21 +51,8 @@ def _warn_slow(problem: KernelProblem, solver: str, seconds: float) -> None:
 
 # --- Newton's method, on rows in memory
 
-# Added to the kernel matrix of the core points: directions with a smaller eigenvalue are rounding.
-_RIDGE = 1e-10
-
-# Parts of a step that are tried, and the part of the first-order decrease that one must reach.
-_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
-_SUFFICIENT = 1e-4
-
-_USUAL_STEPS, _MAX_STEPS = 6, 40
-
-# Rows that are added to a Hessian at a time.
-_PANEL_ROWS = 1024
-
-# More rows than these, in all and for every core point, begin at a solution for each fourth row,
-# found to this tolerance.
-_FEW_ROWS, _FEW_ROWS_OF_POINT, _STEP, _ROUGH = 4_000, 16, 4, 3e-2
+# Steps of Newton's method that are usual.
+_USUAL_STEPS = 6
 
 
 def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
@@ -99,98 +85,12 @@ def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
             values[part] = core.values(squares)
     problem.radius = float(np.sqrt(farthest))
     signs = signs_of(labels_of(block), problem.classes)
-    held = HeldRows(values, core.gram(), problem.factor * block.weights, problem.loss)
-    found = [held.minimised(column, tol) for column in signs.T]
+    weights = problem.factor * block.weights
+    machine = LossesOfMargins(values, core.gram(), weights, problem.loss)
+    found = [machine.minimised(column, tol) for column in signs.T]
     betas, objectives, steps = zip(*found, strict=True)
     problem.record(objective=float(sum(objectives)))
     return Solution(np.stack(betas, axis=1), np.array(objectives), max(steps))
-
-
-@dataclass(frozen=True, eq=False)
-class HeldRows:
-    """Rows in memory, by the kernel between them and the core points.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n, r), float64
-    gram : ndarray of shape (r, r), float64
-    weights : ndarray of shape (n,), float64
-        Factors of the losses.
-    loss : MarginLoss
-        Not the hinge.
-    """
-
-    values: FloatArray
-    gram: FloatArray
-    weights: FloatArray
-    loss: MarginLoss
-
-    @one_thread()
-    def minimised(self, signs: FloatArray, tol: float) -> tuple[FloatArray, float, int]:
-        """Return the coefficients of one problem, their objective, and the number of steps."""
-        gram, weights, loss = self.gram, self.weights, self.loss
-        beta = self._start(signs, tol)
-        margins = signs * (self.values @ beta)
-
-        def objective(beta: FloatArray, margins: FloatArray) -> float:
-            return float(0.5 * beta @ (gram @ beta) + weights @ loss.value(margins))
-
-        value, step = objective(beta, margins), 0
-        hessian = np.asfortranarray(gram + _RIDGE * np.eye(len(gram)))
-        curvature = np.zeros(len(weights))
-        for step in range(1, _MAX_STEPS + 1):  # noqa: B007 - counted
-            check_time("a kernel machine was being fitted", "pass a smaller size")
-            before, curvature = curvature, weights * loss.curvature(margins)
-            # It is one of few numbers, and a step changes it for few rows.
-            self._add_products(hessian, curvature - before)
-            gradient = gram @ beta + (signs * weights * loss.slope(margins)) @ self.values
-            move = -scipy.linalg.cho_solve(_factor(hessian), gradient)
-            slope = float(gradient @ move)
-            if -slope <= tol * value:
-                break
-            moved = signs * (self.values @ move)
-            for t in _LENGTHS:
-                shorter = objective(beta + t * move, margins + t * moved)
-                if shorter <= value + _SUFFICIENT * t * slope:
-                    break
-            else:
-                break  # lost in rounding
-            beta, margins, value = beta + t * move, margins + t * moved, shorter
-        return beta, value, step
-
-    def _start(self, signs: FloatArray, tol: float) -> FloatArray:
-        """Return zero for few rows, and the solution for each fourth row for many."""
-        if len(signs) <= max(_FEW_ROWS, _FEW_ROWS_OF_POINT * len(self.gram)):
-            return np.zeros(len(self.gram))
-        part = slice(None, None, _STEP)  # the order of the rows carries no information
-        fewer = HeldRows(self.values[part], self.gram, _STEP * self.weights[part], self.loss)
-        return fewer.minimised(signs[part], max(tol, _ROUGH))[0]
-
-    def _add_products(self, hessian: FloatArray, factors: FloatArray) -> None:
-        """Add products of rows with themselves, times factors, to the lower triangle."""
-        for sign in (1.0, -1.0):
-            chosen = np.flatnonzero(sign * factors > 0.0)
-            for first in range(0, len(chosen), _PANEL_ROWS):
-                some = chosen[first : first + _PANEL_ROWS]
-                panel = self.values[some] * np.sqrt(np.abs(factors[some]))[:, np.newaxis]
-                # In place, the lower triangle alone.
-                scipy.linalg.blas.dsyrk(sign, panel.T, beta=1.0, c=hessian, lower=1, overwrite_c=1)
-
-
-def _factor(hessian: FloatArray) -> Any:
-    """Cholesky factor, after an increase of the diagonal if rounding requires it."""
-    if not np.isfinite(hessian).all():
-        raise scores_error()
-    ridge = 0.0
-    while True:
-        shifted = hessian.copy(order="F")
-        shifted[np.diag_indices_from(shifted)] += ridge
-        try:
-            return scipy.linalg.cho_factor(
-                shifted, lower=True, overwrite_a=True, check_finite=False
-            )
-        except np.linalg.LinAlgError:
-            ridge = max(10.0 * ridge, 1e-15 * float(np.trace(hessian)))
 
 
 # --- stochastic gradients at core points, out of core
@@ -320,7 +220,7 @@ def smoothness(loss: MarginLoss, lam: float) -> float:
 
     Examples
     --------
-    >>> from daskcoreset.estimators.kernel.losses import LOSSES
+    >>> from daskcoreset.solvers.losses import LOSSES
     >>> smoothness(LOSSES["squared_hinge"], 4.0)
     9.0
     """

@@ -24,7 +24,6 @@ from daskcoreset.constructions.margin.outlier import Method, OutlierMargin, Outl
 from daskcoreset.constructions.margin.structured import MultiClassProblem, structured_margin
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import check_time
 from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.messages import package_versions, warn_user
@@ -40,6 +39,8 @@ from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.cuts import HUGE_BYTES
 from daskcoreset.objectives import MARGIN, LinearCost
+from daskcoreset.solvers.losses import LOSSES
+from daskcoreset.solvers.newton import LossesOfMargins
 
 # What the parameters of all estimators of the largest margin may be.
 MARGIN_CONSTRAINTS: dict[str, list[Any]] = {
@@ -268,27 +269,8 @@ def soft_margin(
         scaled = triangle.T
     penalty = np.append(np.ones(scaled.shape[1]), 1.0 - intercept)
     scaled = np.column_stack([scaled, np.full(len(rows), float(intercept))])
-    penalty[-1] += 1e-12  # with no row near the margin nothing holds the intercept
-    v = np.zeros(len(penalty))
-
-    def losses(v: FloatArray) -> tuple[FloatArray, float]:
-        short = np.maximum(0.0, 1.0 - signs * (scaled @ v))
-        return short, float(penalty @ v**2) / 2 + C * float(weights @ short**2)
-
-    while True:
-        check_time("a soft margin was being fitted", "pass fewer columns")
-        short, cost = losses(v)
-        gradient = penalty * v - 2.0 * C * ((weights * signs * short) @ scaled)
-        active = scaled[short > 0.0]
-        hessian = np.diag(penalty) + 2.0 * C * (active.T * weights[short > 0.0]) @ active
-        step = -np.linalg.solve(hessian, gradient)
-        slope, length = float(gradient @ step), 1.0
-        if -slope <= 1e-14 * cost:  # no row changes sides: the step ends at the minimum
-            v = v + step
-            break
-        while losses(v + length * step)[1] > cost + 1e-4 * length * slope and length > 1e-9:
-            length /= 2.0
-        v = v + length * step
+    problem = LossesOfMargins(scaled, np.diag(penalty), C * weights, LOSSES["squared_hinge"])
+    v, _, _ = problem.minimised(signs, 1e-14)
     w = (basis @ v[:-1] if len(basis) > 1 else v[:-1]) / spread
     return w, float(v[-1] - w @ center) if intercept else 0.0
 

@@ -15,9 +15,9 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators.kernel import solvers
 from daskcoreset.estimators.kernel.kernels import KernelMap
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.objective import ROOT, KernelProblem, Solution
 from daskcoreset.estimators.kernel.solvers import solve_avm, solve_csvrg, solve_newton
+from daskcoreset.solvers.losses import LOSSES, MarginLoss, resolve_loss
 from tests.pairs import each
 from tests.tools.kernel_problems import U, X, Y, kernel_values, objective, problem_of
 

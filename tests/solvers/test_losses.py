@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.solvers.losses import LOSSES, MarginLoss, resolve_loss
 from tests.tools.kernel_problems import ALL_LOSSES, name_of
 
 
