@@ -47,7 +47,7 @@ from daskcoreset.estimators.meta import InnerClassifier, InnerModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
-from daskcoreset.solvers.linear import MAX_STEPS, solve_svm
+from daskcoreset.solvers.linear import solve_svm
 
 # What the parameters of both linear classifiers may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -321,6 +321,10 @@ def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record)
 
 
+# Newton steps of a problem at most; some hundred are usual.
+_MAX_STEPS = 1000
+
+
 class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     r"""Minimize :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
@@ -353,12 +357,13 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
                 self.C,
                 intercept=self.fit_intercept,
                 tol=self.tol,
+                max_steps=_MAX_STEPS,
             )
             for code in positive
         ]
-        if any(fit.steps >= MAX_STEPS for fit in fits):
+        if any(fit.steps >= _MAX_STEPS for fit in fits):
             warnings.warn(
-                f"the hinge loss did not reach tol={self.tol} in {MAX_STEPS} steps; scale the "
+                f"the hinge loss did not reach tol={self.tol} in {_MAX_STEPS} steps; scale the "
                 f"columns, or lower C.",
                 ConvergenceWarning,
                 stacklevel=caller_level(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -216,9 +215,10 @@ class SVMDraws:
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
         targets = signs_of(class_codes(rows, classes), len(classes))
         fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of steps: nearly the best is enough here
-            fits = [fit_to(signs, weights, lam) for signs in targets.T]
+        fits = []
+        for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
+            pilot = np.append(coef, shift) if self.intercept else coef
+            fits.append(fit_to(signs, weights, lam, start=pilot if tol == _TRIAL_TOL else None))
         truth = signs_of(class_codes(judged, classes), len(classes))
         losses = np.zeros(len(judged))
         for part, tile in parts(judged, summary):
