@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.linalg import dense, one_thread, product
+from daskcoreset.core.linalg import dense, one_thread, product, tiles
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.decision import DecisionFunction
-
-# Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache.
-_TILE_NUMBERS = 2**17
 
 # Columns whose ranges differ by more are warned about.
 _UNEVEN = 100.0
@@ -155,12 +152,8 @@ class KernelMap:
         right[:n_features] = -2.0 * centers.T
         right[n_features] = np.einsum("ij,ij->i", centers, centers)
         right[n_features + 1] = 1.0
-        step = max(16, _TILE_NUMBERS // max(size, n_features))
-        buffer = np.empty((min(step, rows.shape[0]), n_features + 2))
-        buffer[:, n_features] = 1.0
-        for start in range(0, rows.shape[0], step):
-            part = slice(start, min(start + step, rows.shape[0]))
-            tile = buffer[: part.stop - start]
+        for part in tiles(rows.shape[0], max(size, n_features)):
+            tile = np.ones((part.stop - part.start, n_features + 2))
             inner = tile[:, :n_features]
             np.subtract(dense(rows[part]), shift, out=inner)
             np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
