@@ -28,7 +28,6 @@ from daskcoreset.estimators.kernel.objective import (
     signs_of,
     squared_norms,
 )
-from daskcoreset.solvers.losses import MarginLoss
 from daskcoreset.solvers.newton import LossesOfMargins
 
 # Seconds on one core: for a kernel value of a pass, for a coefficient of a gradient step, and for a
@@ -213,20 +212,6 @@ class Descent:
             )  # fmt: skip
 
 
-def smoothness(loss: MarginLoss, lam: float) -> float:
-    r"""Lipschitz constant L of the gradients of single rows, :math:`1 + \lambda \sup l''`.
-
-    The hinge has none, and Theorem 8 leaves it out. Its steps are those of the squared hinge.
-
-    Examples
-    --------
-    >>> from daskcoreset.solvers.losses import LOSSES
-    >>> smoothness(LOSSES["squared_hinge"], 4.0)
-    9.0
-    """
-    return 1.0 + lam * loss.smoothness
-
-
 def solve_csvrg(
     problem: KernelProblem, *, n_epochs: int = 20, tol: float = 1e-3, seed: int = 0
 ) -> Solution:
@@ -251,16 +236,19 @@ def solve_csvrg(
 
     Notes
     -----
-    Steps have the length ``0.05 / L``. An epoch has ``100 L`` steps, with which the bound of
-    Theorem 8 at least halves the distance from the optimum, and a million at most. Rows for them
-    are drawn by quotas over the blocks, in proportion to weights. When there are more steps than
-    the 64 MiB of kernel values hold rows, rows serve repeatedly within the epoch.
+    Steps have the length ``0.05 / L``. The hinge, which Theorem 8 leaves out, has the L of the
+    squared hinge. An epoch has ``100 L`` steps, with which the bound of Theorem 8 at least halves
+    the distance from the optimum, and a million at most. Rows for them are drawn by quotas over the
+    blocks, in proportion to weights. When there are more steps than the 64 MiB of kernel values
+    hold rows, rows serve repeatedly within the epoch.
 
     References
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8, and Johnson and Zhang (2013).
     """
-    constant, max_rows = smoothness(problem.loss, problem.lam), max_sample_rows(problem.core)
+    # L, the Lipschitz constant of the gradients of single rows.
+    constant = 1.0 + problem.lam * problem.loss.smoothness
+    max_rows = max_sample_rows(problem.core)
     n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
     lengths = np.full(n_inner, 0.05 / constant)
     descent = Descent.of(problem)
