@@ -239,40 +239,41 @@ class Logistic(Sensitivity[Any]):
         self, candidates: Candidates, summary: Any, size: int, rng: np.random.Generator
     ) -> Drawn:
         """Draw within the classes, calibrate, and keep the best of several draws."""
-        rows, pilot = candidates.rows, None
-        moments = summary
-        if isinstance(summary, LogisticPilot):
-            moments, pilot = summary.moments, summary if summary.sound else None
+        rows, codes = candidates.rows, candidates.codes
+        pilot = summary if isinstance(summary, LogisticPilot) else None
         scores = self.scores(rows, summary)
-        draws = systematic_draws(candidates, scores, size, codes=candidates.codes, order=strata)
+        draws = systematic_draws(candidates, scores, size, codes=codes, order=strata)
         if self.variant == "systematic":
             return draws(rng)
-        if pilot is None:
+
+        def by_scores(number: int) -> Drawn:
             drawn = draws(rng)
-            calibrated = self._to_means(rows.take(drawn.chosen), drawn.weights, moments)
+            kept = rows.take(drawn.chosen)
+            if pilot is not None and pilot.sound:
+                calibrated = _to_pilot(kept, drawn.weights, pilot, number)
+            else:
+                moments = summary if pilot is None else pilot.moments
+                calibrated = self._to_means(kept, drawn.weights, moments)
             return drawn._replace(weights=calibrated.weights, facts=calibrated.describe())
 
-        def by_pilot(number: int) -> Drawn:
-            return _to_pilot(draws(rng), rows, pilot, number)
+        if pilot is None or draws.is_certain or _work(size, *pilot.coef.shape) > _COMPARED_WORK:
+            return by_scores(0)
 
-        if draws.is_certain or _work(size, *pilot.coef.shape) > _COMPARED_WORK:
-            return by_pilot(0)
-        assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
-        judges = judges_of(pilot.sums.judges, len(pilot.origin))
-
-        def cost(drawn: Drawn) -> float:
+        def cost(judges: Block, drawn: Drawn) -> float:
             kept = rows.take(drawn.chosen)
             model = fitted_on(kept, drawn.weights, pilot, self.lam, intercept=self.intercept)
             losses = logistic_terms(judges, model).losses.sum(axis=1)
             penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
             return penalty + float(judges.weights @ losses)
 
-        codes = class_codes(rows, pilot.classes)
+        assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
         uniform = systematic_draws(
             candidates, rows.weights, size, codes=codes, order=strata, even=False
         )
-        weights = pilot.class_sums()[0]
-        return best_draw(by_pilot, uniform, codes, weights, cost, _n_draws(size, pilot), rng)
+        kinds = by_scores, uniform, class_codes(rows, pilot.classes), pilot.class_sums()[0]
+        judges = judges_of(pilot.sums.judges, len(pilot.origin))
+        n_draws = _n_draws(size, pilot) if pilot.sound else 1
+        return best_draw(*kinds, cost, judges, candidates.weighted, n_draws, rng)
 
     def _to_means(self, rows: Block, weights: FloatArray, summary: LabelledScatter) -> Calibrated:
         """Scale weights to the class totals, and calibrate them to the class means."""
@@ -291,9 +292,8 @@ class Logistic(Sensitivity[Any]):
         return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
 
-def _to_pilot(drawn: Drawn, candidates: Block, pilot: LogisticPilot, number: int) -> Drawn:
+def _to_pilot(rows: Block, weights: FloatArray, pilot: LogisticPilot, number: int) -> Calibrated:
     """Scale weights to the class totals, and calibrate them to losses, gradients and means."""
-    rows = candidates.take(drawn.chosen)
     terms = logistic_terms(rows, pilot)
     points = centred_rows(rows, pilot)
 
@@ -304,10 +304,9 @@ def _to_pilot(drawn: Drawn, candidates: Block, pilot: LogisticPilot, number: int
     class_weights, sums = pilot.class_sums()
     modes = modes_for(len(rows), pilot)
     mode = modes[number % len(modes) if len(modes) > 2 else 0]
-    found = rake_to_pilot(
-        drawn.weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
+    return rake_to_pilot(
+        weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
     )
-    return drawn._replace(weights=found.weights, facts=found.describe())
 
 
 def _n_draws(size: int, pilot: LogisticPilot) -> int:

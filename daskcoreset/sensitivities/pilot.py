@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,7 +70,9 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
     uniform: SystematicDraws,
     codes: IndexArray,
     class_weights: FloatArray,
-    cost: Callable[[Drawn], float],
+    cost: Callable[[Block, Drawn], float],
+    judges: Block,
+    pool: Block,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Drawn:
@@ -86,22 +89,26 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
     class_weights : ndarray of shape (n_classes,), float64
         Their total weights.
     cost : callable
-        Returns the cost of the model on a draw, over rows that were not drawn.
+        Returns the cost of the model on a draw, over weighted rows.
+    judges, pool : Block
+        Rows that are drawn for nothing else, which compare both kinds. All candidates, which
+        compare draws of the pilot.
     n_draws : int
-        Draws in all, beside one of the other kind.
+        Draws of one kind.
     rng : numpy.random.Generator
     """
 
-    def at_random(_number: int) -> Drawn:
+    def at_random() -> Drawn:
         drawn = uniform(rng)
         found = calibrate_classes(drawn.weights, codes[drawn.chosen], class_weights, {}, [])
         facts = {**found.describe(), "rows": "uniform"}
         return drawn._replace(weights=found.weights, facts=facts)
 
-    drawn, other, again = by_pilot(0), at_random(0), by_pilot
-    if best_of([drawn, other], cost) is other:
-        drawn, again, n_draws = other, at_random, max(n_draws, _UNIFORM_DRAWS)
-    return best_of([drawn, *map(again, range(1, n_draws))], cost)
+    drawn, other, judged = by_pilot(0), at_random(), partial(cost, judges)
+    if best_of([drawn, other], judged) is other:
+        further = max(n_draws, _UNIFORM_DRAWS) - 1
+        return best_of([other, *(at_random() for _ in range(further))], judged)
+    return best_of([drawn, *map(by_pilot, range(1, n_draws))], partial(cost, pool))
 
 
 # --- calibration ---------------------------------------------------------------------------

@@ -145,7 +145,9 @@ class SVMDraws:
             )
             class_weights = summary.class_sums()[0]
             cost = partial(self._cost, rows, summary)
-            drawn = best_draw(by_pilot, uniform, codes, class_weights, cost, n_draws, rng)
+            judges = judges_of(summary.sums.judges, len(summary.origin))
+            kinds = by_pilot, uniform, codes, class_weights
+            drawn = best_draw(*kinds, cost, judges, candidates.weighted, n_draws, rng)
         else:
             drawn = by_pilot(0)
         if not candidates.final or draws.is_certain:
@@ -200,10 +202,9 @@ class SVMDraws:
         work = size * (d + 1) ** 2 * problems
         return self.variant == "auto" and not draws.is_certain and work <= _COMPARED_WORK
 
-    def _cost(self, candidates: Block, summary: Any, drawn: Drawn) -> float:
-        """Cost, over the judges, of the classifiers fitted on a draw."""
+    def _cost(self, candidates: Block, summary: Any, judges: Block, drawn: Drawn) -> float:
+        """Cost, over weighted rows, of the classifiers fitted on a draw."""
         rows = candidates.take(drawn.chosen)
-        judges = judges_of(summary.sums.judges, len(summary.origin))
         fitted = self._fitted(rows, drawn.weights, judges, summary, tol=_TRIAL_TOL)
         return fitted.constant + float(judges.weights @ fitted.losses)
 
