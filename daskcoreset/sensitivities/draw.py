@@ -8,7 +8,7 @@ A candidate came with the probability :math:`\pi_1`. A draw takes it with :math:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -53,11 +53,6 @@ class Candidates:
     def weights(self) -> FloatArray:
         """Weights with which the candidates represent all the data."""
         return np.asarray(self.rows.weights / self.first)
-
-    @property
-    def weighted(self) -> Block:
-        """The rows with these weights."""
-        return replace(self.rows, weights=self.weights)
 
     @property
     def classes(self) -> AnyArray:

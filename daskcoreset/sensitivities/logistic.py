@@ -42,6 +42,7 @@ from daskcoreset.sensitivities.logistic_pilot import (
     rough_model,
 )
 from daskcoreset.sensitivities.pilot import (
+    Judged,
     best_draw,
     centred_rows,
     judges_of,
@@ -259,12 +260,11 @@ class Logistic(Sensitivity[Any]):
         if pilot is None or draws.is_certain or _work(size, *pilot.coef.shape) > _COMPARED_WORK:
             return by_scores(0)
 
-        def cost(judges: Block, drawn: Drawn) -> float:
+        def judge(judges: Block, drawn: Drawn) -> Judged:
             kept = rows.take(drawn.chosen)
             model = fitted_on(kept, drawn.weights, pilot, self.lam, intercept=self.intercept)
-            losses = logistic_terms(judges, model).losses.sum(axis=1)
             penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
-            return penalty + float(judges.weights @ losses)
+            return Judged(penalty, logistic_terms(judges, model).losses.sum(axis=1))
 
         assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
         uniform = systematic_draws(
@@ -273,7 +273,7 @@ class Logistic(Sensitivity[Any]):
         kinds = by_scores, uniform, class_codes(rows, pilot.classes), pilot.class_sums()[0]
         judges = judges_of(pilot.sums.judges, len(pilot.origin))
         n_draws = _n_draws(size, pilot) if pilot.sound else 1
-        return best_draw(*kinds, cost, judges, candidates.weighted, n_draws, rng)
+        return best_draw(*kinds, judge, judges, n_draws, rng)
 
     def _to_means(self, rows: Block, weights: FloatArray, summary: LabelledScatter) -> Calibrated:
         """Scale weights to the class totals, and calibrate them to the class means."""

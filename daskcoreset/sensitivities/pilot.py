@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
 from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.sensitivities.draw import Drawn, SystematicDraws, best_of
+from daskcoreset.sensitivities.draw import Candidates, Drawn, SystematicDraws, best_of
 
 # Rows of a class by which draws are compared, and numbers in them: 4 MiB of float32.
 _JUDGES, _JUDGE_NUMBERS = 5000, 2**20
@@ -54,15 +54,22 @@ def merge_judges(first: Judges, second: Judges, d: int) -> Judges:
     return merge_reservoirs(first, second, _judge_size(d))
 
 
-def judges_of(judges: Judges, d: int) -> Block:
-    """Return the sampled rows with weights that represent all rows."""
+def judges_of(judges: Judges, d: int) -> Candidates:
+    """Return the sampled rows, and the probabilities with which they were sampled."""
     size, strata = _judge_size(d), list(judges.values())
     rows = concatenate([one.rows.take(slice(size)) for one in strata])
-    return replace(rows, weights=np.concatenate([one.stand_ins(size) for one in strata]))
+    return Candidates(rows, rows.weights / np.concatenate([one.stand_ins(size) for one in strata]))
 
 
 def _judge_size(d: int) -> int:
     return max(128, min(_JUDGES, _JUDGE_NUMBERS // max(d, 1)))
+
+
+class Judged(NamedTuple):
+    """Cost of a model: a constant, and losses of rows of weight one."""
+
+    constant: float
+    losses: FloatArray
 
 
 def best_draw(  # noqa: PLR0917 - all of them are always given
@@ -70,13 +77,15 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
     uniform: SystematicDraws,
     codes: IndexArray,
     class_weights: FloatArray,
-    cost: Callable[[Block, Drawn], float],
-    judges: Block,
-    pool: Block,
+    judge: Callable[[Block, Drawn], Judged],
+    judges: Candidates,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Drawn:
     """Return the best of several draws by a pilot, or of uniform rows if these are better.
+
+    Uniform rows are better if the cost of their model is smaller by two standard errors. Draws of
+    one pilot differ by less than such errors, so all candidates compare them.
 
     Parameters
     ----------
@@ -88,11 +97,10 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
         Classes of the candidates.
     class_weights : ndarray of shape (n_classes,), float64
         Their total weights.
-    cost : callable
-        Returns the cost of the model on a draw, over weighted rows.
-    judges, pool : Block
-        Rows that are drawn for nothing else, which compare both kinds. All candidates, which
-        compare draws of the pilot.
+    judge : callable
+        Returns the cost of the model on a draw over other rows.
+    judges : Candidates
+        Rows that are drawn for nothing else.
     n_draws : int
         Draws of one kind.
     rng : numpy.random.Generator
@@ -104,11 +112,27 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
         facts = {**found.describe(), "rows": "uniform"}
         return drawn._replace(weights=found.weights, facts=facts)
 
-    drawn, other, judged = by_pilot(0), at_random(), partial(cost, judges)
-    if best_of([drawn, other], judged) is other:
+    def cost(rows: Candidates, drawn: Drawn) -> float:
+        found = judge(rows.rows, drawn)
+        return found.constant + float(rows.weights @ found.losses)
+
+    drawn, other = by_pilot(0), at_random()
+    if _costs_more(judge(judges.rows, drawn), judge(judges.rows, other), judges):
         further = max(n_draws, _UNIFORM_DRAWS) - 1
-        return best_of([other, *(at_random() for _ in range(further))], judged)
-    return best_of([drawn, *map(by_pilot, range(1, n_draws))], partial(cost, pool))
+        drawn = other
+        tried, rows = (at_random() for _ in range(further)), judges
+    else:
+        tried, rows = (by_pilot(number) for number in range(1, n_draws)), uniform.candidates
+    return best_of([drawn, *tried], partial(cost, rows))
+
+
+def _costs_more(first: Judged, second: Judged, judges: Candidates) -> bool:
+    """Whether a model costs more than another by two standard errors of the judges."""
+    gaps, weights, codes = first.losses - second.losses, judges.weights, judges.codes
+    means = np.bincount(codes, weights * gaps) / np.bincount(codes, weights)
+    unseen = np.maximum(1.0 - judges.first, 0.0)
+    error = math.sqrt(float(unseen @ np.square(weights * (gaps - means[codes]))))
+    return first.constant - second.constant + float(weights @ gaps) > 2.0 * error
 
 
 # --- calibration ---------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from daskcoreset.sensitivities.draw import (
 )
 from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error
 from daskcoreset.sensitivities.pilot import (
+    Judged,
     best_draw,
     centred_rows,
     judges_of,
@@ -144,10 +145,10 @@ class SVMDraws:
                 candidates, rows.weights, size, codes=codes, order=order, even=False
             )
             class_weights = summary.class_sums()[0]
-            cost = partial(self._cost, rows, summary)
+            judge = partial(self._judged, rows, summary)
             judges = judges_of(summary.sums.judges, len(summary.origin))
             kinds = by_pilot, uniform, codes, class_weights
-            drawn = best_draw(*kinds, cost, judges, candidates.weighted, n_draws, rng)
+            drawn = best_draw(*kinds, judge, judges, n_draws, rng)
         else:
             drawn = by_pilot(0)
         if not candidates.final or draws.is_certain:
@@ -202,11 +203,11 @@ class SVMDraws:
         work = size * (d + 1) ** 2 * problems
         return self.variant == "auto" and not draws.is_certain and work <= _COMPARED_WORK
 
-    def _cost(self, candidates: Block, summary: Any, judges: Block, drawn: Drawn) -> float:
-        """Cost, over weighted rows, of the classifiers fitted on a draw."""
+    def _judged(self, candidates: Block, summary: Any, judges: Block, drawn: Drawn) -> Judged:
+        """Cost, over other rows, of the classifiers fitted on a draw."""
         rows = candidates.take(drawn.chosen)
         fitted = self._fitted(rows, drawn.weights, judges, summary, tol=_TRIAL_TOL)
-        return fitted.constant + float(judges.weights @ fitted.losses)
+        return Judged(fitted.constant, fitted.losses)
 
     def _fitted(
         self, rows: Block, weights: FloatArray, judged: Block, summary: Any, *, tol: float

@@ -71,15 +71,10 @@ class Selection:
     facts: dict[str, Any] = field(default_factory=dict)
     held_out: HeldOut | None = None
 
-    @property
-    def summary(self) -> Any:
-        """Finalized summary of all the data. None where all rows were taken without one."""
-        return self.results.value.summary
-
     def without_candidates(self) -> Selection:
-        """Return the same, with what is known of all the data, and no rows but those drawn."""
+        """Return the same, with no rows but those drawn."""
         known = self.results.value
-        report = BlockReport(known.weights, self.summary, classes=known.classes)
+        report = BlockReport(known.weights, classes=known.classes)
         return replace(self, results=replace(self.results, value=report))
 
 
@@ -262,7 +257,7 @@ class FinalDraw:
             indices[drawn.chosen],
             results,
             rereads,
-            facts=drawn.facts,
+            facts={**self.construction.provenance(summary), **drawn.facts},
             held_out=held_out,
         )
 
@@ -275,10 +270,11 @@ class FinalDraw:
         rows = rows.take(first)
         # All of them are taken, with the weights that the construction gives them.
         pool = drawing.Candidates(rows, rows.weights / weights)
-        rng = stream(self.seed, Stage.ROOT)
+        rng, summary = stream(self.seed, Stage.ROOT), results.value.summary
         with ignore_overflow():
-            drawn = self.construction.draw(pool, results.value.summary, len(rows), rng)
-        return Selection(rows, drawn.weights, indices[first], results, facts=drawn.facts)
+            drawn = self.construction.draw(pool, summary, len(rows), rng)
+        facts = {**self.construction.provenance(summary), **drawn.facts}
+        return Selection(rows, drawn.weights, indices[first], results, facts=facts)
 
     def _everything(self, results: Results, rereads: int = 0) -> Selection:
         check_report(results)

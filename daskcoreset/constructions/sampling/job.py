@@ -165,7 +165,6 @@ class SamplingJob(Job[Coreset]):
         points = from_checked(rows.points, selection.weights, selection.indices, rows.labels)
         if self.warns:
             self._warn(selection)
-        facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
         record = {
             "sampling": draw.sampling,
             "seed": draw.seed,
@@ -174,7 +173,6 @@ class SamplingJob(Job[Coreset]):
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
             "n_blocks": self.blocks.n_blocks,
-            **facts,
             **selection.facts,
         }
         return make_coreset(
