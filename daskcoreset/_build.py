@@ -112,12 +112,12 @@ def build(
     Coreset(kmeans: 500 of 100,000 rows, 5 features, no labels, seed 0)
     """
     _check_arguments(y, size, progress)
-    opened = partial(row_blocks, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    given = method, size, n_clusters, random_state, draw
     if _is_cover(method):
-        coverage = _coverage(method, size, n_clusters, random_state, draw)
-        return cover_rows(opened(), coverage, progress)
-    define = job_of(method, size, n_clusters, random_state, draw)
-    return define(opened()).run(progress)
+        finish = partial(cover_rows, coverage=_coverage(*given), progress=progress)
+    else:
+        finish = partial(_run, define=job_of(*given), progress=progress)
+    return finish(row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid))
 
 
 def plan(
@@ -371,6 +371,11 @@ def default_size(n_clusters: int) -> int:
     (10000, 50000)
     """
     return max(10_000, 100 * n_clusters)
+
+
+def _run(blocks: RowBlocks, *, define: _Define, progress: bool | None) -> Coreset:
+    """Build what a job defines."""
+    return define(blocks).run(progress)
 
 
 def _check_arguments(y: Any, size: Any, progress: Any) -> None:
