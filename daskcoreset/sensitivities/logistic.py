@@ -102,7 +102,7 @@ class Logistic(Sensitivity[Any]):
         "systematic" is unbiased for every model. "calibrated" has exact class totals, and weights
         that are calibrated to class means. In two passes they are also calibrated to loss and
         gradient at the pilot. The best of several draws is kept, by the cost of its model on up to
-        5,000 other rows of each class. Uniform rows are among these draws.
+        10,000 other rows. Uniform rows are among these draws.
     intercept : bool, default=True
         Whether the model has an intercept. Without it, leverage is about the origin.
     reads : {1, 2}, default=2
@@ -174,7 +174,7 @@ class Logistic(Sensitivity[Any]):
             return self._moments(block, rng)
         terms = logistic_terms(block, previous, intercept=self.intercept)
         scores = logistic_scores(block, previous, terms)
-        judges = sample_judges(block, rng)
+        judges = sample_judges(block, previous, rng)
         sums = logistic_sums(block, previous, terms, scores.sum(axis=1), judges)
         scores *= _factors(previous)[:, np.newaxis]
         return Scored(sums, scores.sum(axis=0), self.total_scores(previous, previous))
@@ -271,7 +271,7 @@ class Logistic(Sensitivity[Any]):
             candidates, rows.weights, size, codes=codes, order=strata, even=False
         )
         kinds = by_scores, uniform, class_codes(rows, pilot.classes), pilot.class_sums()[0]
-        judges = judges_of(pilot.sums.judges, len(pilot.origin))
+        judges = judges_of(pilot.sums.judges, pilot)
         n_draws = _n_draws(size, pilot) if pilot.sound else 1
         return best_draw(*kinds, judge, judges, n_draws, rng)
 

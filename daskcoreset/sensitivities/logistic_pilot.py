@@ -297,7 +297,7 @@ def logistic_sums(
 def merge_logistic_sums(first: LogisticSums, second: LogisticSums) -> LogisticSums:
     """Add the sums over two disjoint sets of rows."""
     sums = {name: getattr(first, name) + getattr(second, name) for name in first._fields[1:-1]}
-    judges = merge_judges(first.judges, second.judges, len(first.pilot.origin))
+    judges = merge_judges(first.judges, second.judges, first.pilot)
     return first._replace(**sums, judges=judges)
 
 

@@ -16,8 +16,8 @@ from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sam
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.sensitivities.draw import Candidates, Drawn, SystematicDraws, best_of
 
-# Rows of a class by which draws are compared, and numbers in them: 4 MiB of float32.
-_JUDGES, _JUDGE_NUMBERS = 5000, 2**20
+# Rows by which draws are compared, and numbers in them: 8 MiB of float32. Of a class at least 128.
+_JUDGES, _JUDGE_NUMBERS = 10_000, 2**21
 
 # Draws of uniform rows at least, if they are better than one draw by the pilot.
 _UNIFORM_DRAWS = 3
@@ -44,25 +44,27 @@ _MAX_WORK = 2e9
 Judges: TypeAlias = dict[Any, StratifiedReservoir]
 
 
-def sample_judges(block: Block, rng: np.random.Generator) -> Judges:
+def sample_judges(block: Block, rough: Any, rng: np.random.Generator) -> Judges:
     """Sample every class of a block."""
-    return sample_strata(block, _judge_size(int(block.points.shape[1])), rng)
+    return sample_strata(block, _judge_size(rough), rng)
 
 
-def merge_judges(first: Judges, second: Judges, d: int) -> Judges:
-    """Sample the union of two sets of rows of d columns."""
-    return merge_reservoirs(first, second, _judge_size(d))
+def merge_judges(first: Judges, second: Judges, rough: Any) -> Judges:
+    """Sample the union of two sets of rows."""
+    return merge_reservoirs(first, second, _judge_size(rough))
 
 
-def judges_of(judges: Judges, d: int) -> Candidates:
+def judges_of(judges: Judges, rough: Any) -> Candidates:
     """Return the sampled rows, and the probabilities with which they were sampled."""
-    size, strata = _judge_size(d), list(judges.values())
+    size, strata = _judge_size(rough), list(judges.values())
     rows = concatenate([one.rows.take(slice(size)) for one in strata])
     return Candidates(rows, rows.weights / np.concatenate([one.stand_ins(size) for one in strata]))
 
 
-def _judge_size(d: int) -> int:
-    return max(128, min(_JUDGES, _JUDGE_NUMBERS // max(d, 1)))
+def _judge_size(rough: Any) -> int:
+    """Rows of a class, for the classes and columns of a pilot."""
+    rows = min(_JUDGES, _JUDGE_NUMBERS // max(len(rough.origin), 1))
+    return max(128, rows // max(2, len(rough.classes)))
 
 
 class Judged(NamedTuple):

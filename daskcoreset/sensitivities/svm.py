@@ -89,7 +89,7 @@ class SVM(Sensitivity[Any]):
         "auto" uses half the bound and half the activity of a row, which is its length if it
         contributes to the subgradient at the pilot's classifier. Class totals are exact, and
         weights are calibrated to class means, loss and subgradient. The best of several draws is
-        kept, by the cost of its classifier on up to 5,000 other rows of each class. Uniform rows
+        kept, by the cost of its classifier on up to 10,000 other rows. Uniform rows
         are among these draws, so the result is not worse than they are.
         "paper" is the bound of Algorithm 1 with unbiased weights. With
         ``Draw(sampling="multinomial", passes=2)`` it is Algorithm 1. "systematic" is the bound as
@@ -173,7 +173,7 @@ class SVM(Sensitivity[Any]):
         block = block if len(counted) == len(block) else block.take(counted)
         by_pilot = row_terms(block, previous)
         terms = self._terms(block, previous, by_pilot)
-        judges = sample_judges(block, rng)
+        judges = sample_judges(block, previous, rng)
         sums = sums_over(block, previous, by_pilot, totals_of(terms), judges)
         scores[counted] = self._mixed(terms, previous)
         return Scored(sums, scores, self.total_scores(previous, previous))

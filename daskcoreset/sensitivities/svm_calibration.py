@@ -146,7 +146,7 @@ class SVMDraws:
             )
             class_weights = summary.class_sums()[0]
             judge = partial(self._judged, rows, summary)
-            judges = judges_of(summary.sums.judges, len(summary.origin))
+            judges = judges_of(summary.sums.judges, summary)
             kinds = by_pilot, uniform, codes, class_weights
             drawn = best_draw(*kinds, judge, judges, n_draws, rng)
         else:

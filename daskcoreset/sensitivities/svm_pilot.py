@@ -281,7 +281,7 @@ def sums_over(
 def merge_sums(first: PilotSums, second: PilotSums) -> PilotSums:
     """Add the sums over two disjoint sets of rows."""
     sums = {name: getattr(first, name) + getattr(second, name) for name in first._fields[1:-1]}
-    judges = merge_judges(first.judges, second.judges, len(first.rough.origin))
+    judges = merge_judges(first.judges, second.judges, first.rough)
     return first._replace(**sums, judges=judges)
 
 
