@@ -7,7 +7,7 @@ A candidate came with the probability :math:`\pi_1`. A draw takes it with :math:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -181,10 +181,9 @@ def strata(candidates: Candidates, second: FloatArray) -> IndexArray:
     return np.concatenate(parts)
 
 
-def best_of(draws: Iterable[Drawn], loss: Callable[[Drawn], float]) -> Drawn:
-    """Return the draw of the least loss, the first one of several. One alone has no loss."""
-    drawn = list(draws)
-    return drawn[0] if len(drawn) == 1 else min(drawn, key=loss)
+def best_of(draws: Sequence[Drawn], losses: Sequence[float]) -> Drawn:
+    """Return the draw of the least loss, the first of equal ones."""
+    return draws[int(np.argmin(losses))]
 
 
 def _class_inclusion(scores: FloatArray, size: int, codes: IndexArray, *, even: bool) -> FloatArray:

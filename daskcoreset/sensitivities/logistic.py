@@ -260,11 +260,13 @@ class Logistic(Sensitivity[Any]):
         if pilot is None or draws.is_certain or _work(size, *pilot.coef.shape) > _COMPARED_WORK:
             return by_scores(0)
 
-        def judge(judges: Block, drawn: Drawn) -> Judged:
+        def fit(drawn: Drawn) -> LogisticPilot:
             kept = rows.take(drawn.chosen)
-            model = fitted_on(kept, drawn.weights, pilot, self.lam, intercept=self.intercept)
+            return fitted_on(kept, drawn.weights, pilot, self.lam, intercept=self.intercept)
+
+        def judge(model: LogisticPilot, others: Block) -> Judged:
             penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
-            return Judged(penalty, logistic_terms(judges, model).losses.sum(axis=1))
+            return Judged(penalty, logistic_terms(others, model).losses.sum(axis=1))
 
         assert pilot.sums is not None  # noqa: S101 - the last fold has summed up
         uniform = systematic_draws(
@@ -273,7 +275,7 @@ class Logistic(Sensitivity[Any]):
         kinds = by_scores, uniform, class_codes(rows, pilot.classes), pilot.class_sums()[0]
         judges = judges_of(pilot.sums.judges, pilot)
         n_draws = _n_draws(size, pilot) if pilot.sound else 1
-        return best_draw(*kinds, judge, judges, n_draws, rng)
+        return best_draw(*kinds, fit, judge, judges, n_draws, rng)
 
     def _to_means(self, rows: Block, weights: FloatArray, summary: LabelledScatter) -> Calibrated:
         """Scale weights to the class totals, and calibrate them to the class means."""

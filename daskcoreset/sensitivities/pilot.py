@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class
 from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.sensitivities.draw import Candidates, Drawn, SystematicDraws, best_of
+
+M = TypeVar("M")
 
 # Rows by which draws are compared, and numbers in them: 8 MiB of float32. Of a class at least 128.
 _JUDGES, _JUDGE_NUMBERS = 10_000, 2**21
@@ -79,7 +80,8 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
     uniform: SystematicDraws,
     codes: IndexArray,
     class_weights: FloatArray,
-    judge: Callable[[Block, Drawn], Judged],
+    fit: Callable[[Drawn], M],
+    judge: Callable[[M, Block], Judged],
     judges: Candidates,
     n_draws: int,
     rng: np.random.Generator,
@@ -99,8 +101,10 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
         Classes of the candidates.
     class_weights : ndarray of shape (n_classes,), float64
         Their total weights.
+    fit : callable
+        Returns the model on a draw.
     judge : callable
-        Returns the cost of the model on a draw over other rows.
+        Returns its cost over other rows.
     judges : Candidates
         Rows that are drawn for nothing else.
     n_draws : int
@@ -114,18 +118,19 @@ def best_draw(  # noqa: PLR0917 - all of them are always given
         facts = {**found.describe(), "rows": "uniform"}
         return drawn._replace(weights=found.weights, facts=facts)
 
-    def cost(rows: Candidates, drawn: Drawn) -> float:
-        found = judge(rows.rows, drawn)
-        return found.constant + float(rows.weights @ found.losses)
-
     drawn, other = by_pilot(0), at_random()
-    if _costs_more(judge(judges.rows, drawn), judge(judges.rows, other), judges):
-        further = max(n_draws, _UNIFORM_DRAWS) - 1
-        drawn = other
-        tried, rows = (at_random() for _ in range(further)), judges
+    model, other_model = fit(drawn), fit(other)
+    if _costs_more(judge(model, judges.rows), judge(other_model, judges.rows), judges):
+        drawn, model, rows = other, other_model, judges
+        further = [at_random() for _ in range(1, max(n_draws, _UNIFORM_DRAWS))]
     else:
-        tried, rows = (by_pilot(number) for number in range(1, n_draws)), uniform.candidates
-    return best_of([drawn, *tried], partial(cost, rows))
+        rows = uniform.candidates
+        further = [by_pilot(number) for number in range(1, n_draws)]
+    if not further:
+        return drawn
+    found = [judge(one, rows.rows) for one in (model, *map(fit, further))]
+    costs = [one.constant + float(rows.weights @ one.losses) for one in found]
+    return best_of([drawn, *further], costs)
 
 
 def _costs_more(first: Judged, second: Judged, judges: Candidates) -> bool:

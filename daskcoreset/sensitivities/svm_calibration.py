@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -34,7 +35,7 @@ from daskcoreset.sensitivities.svm_pilot import (
     row_terms,
     signs_of,
 )
-from daskcoreset.solvers.linear import round_hinge, solve_svm
+from daskcoreset.solvers.linear import LinearFit, round_hinge, solve_svm
 
 # Of fits that are only compared with each other.
 _TRIAL_TOL = 1e-2
@@ -145,16 +146,19 @@ class SVMDraws:
                 candidates, rows.weights, size, codes=codes, order=order, even=False
             )
             class_weights = summary.class_sums()[0]
-            judge = partial(self._judged, rows, summary)
+            fit = partial(self._fits, rows, summary, _TRIAL_TOL)
+            judge = partial(self._judged, summary)
             judges = judges_of(summary.sums.judges, summary)
             kinds = by_pilot, uniform, codes, class_weights
-            drawn = best_draw(*kinds, judge, judges, n_draws, rng)
+            drawn = best_draw(*kinds, fit, judge, judges, n_draws, rng)
         else:
             drawn = by_pilot(0)
         if not candidates.final or draws.is_certain:
             return drawn
-        kept = rows.take(drawn.chosen)
-        fitted = self._fitted(kept, drawn.weights, rows, summary, tol=_FINAL_TOL)
+        found = self._judged(summary, self._fits(rows, summary, _FINAL_TOL, drawn), rows)
+        targets = signs_of(codes[drawn.chosen], len(summary.classes))
+        none = self.lam * self._least_loss(targets, drawn.weights)
+        fitted = Fitted(found.constant, found.losses, self.lam, none)
         error = estimated_error(
             fitted, drawn.chosen, drawn.weights, rows.weights, candidates.first, drawn.second
         )
@@ -203,32 +207,30 @@ class SVMDraws:
         work = size * (d + 1) ** 2 * problems
         return self.variant == "auto" and not draws.is_certain and work <= _COMPARED_WORK
 
-    def _judged(self, candidates: Block, summary: Any, judges: Block, drawn: Drawn) -> Judged:
-        """Cost, over other rows, of the classifiers fitted on a draw."""
+    def _fits(
+        self, candidates: Block, summary: Any, tol: float, drawn: Drawn
+    ) -> tuple[LinearFit, ...]:
+        """Fit a classifier of every problem on the rows drawn."""
         rows = candidates.take(drawn.chosen)
-        fitted = self._fitted(rows, drawn.weights, judges, summary, tol=_TRIAL_TOL)
-        return Judged(fitted.constant, fitted.losses)
-
-    def _fitted(
-        self, rows: Block, weights: FloatArray, judged: Block, summary: Any, *, tol: float
-    ) -> Fitted:
-        """Fit classifiers on the rows drawn, and sum up the losses of other rows by all of them."""
-        classes, lam = summary.classes, self.lam
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
-        targets = signs_of(class_codes(rows, classes), len(classes))
+        targets = signs_of(class_codes(rows, summary.classes), len(summary.classes))
         fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)
         fits = []
         for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
             pilot = np.append(coef, shift) if self.intercept else coef
-            fits.append(fit_to(signs, weights, lam, start=pilot if tol == _TRIAL_TOL else None))
-        truth = signs_of(class_codes(judged, classes), len(classes))
-        losses = np.zeros(len(judged))
-        for part, tile in parts(judged, summary):
+            start = pilot if tol == _TRIAL_TOL else None
+            fits.append(fit_to(signs, drawn.weights, self.lam, start=start))
+        return tuple(fits)
+
+    def _judged(self, summary: Any, fits: Sequence[LinearFit], rows: Block) -> Judged:
+        """Sum up the losses of rows by the classifiers of all problems."""
+        truth = signs_of(class_codes(rows, summary.classes), len(summary.classes))
+        losses = np.zeros(len(rows))
+        for part, tile in parts(rows, summary):
             for problem, fit in enumerate(fits):
                 margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
-                losses[part] += lam * np.maximum(1.0 - margins, 0.0)
-        constant = sum(float(fit.coef @ fit.coef) / 2 for fit in fits)
-        return Fitted(constant, losses, lam, lam * self._least_loss(targets, weights))
+                losses[part] += self.lam * np.maximum(1.0 - margins, 0.0)
+        return Judged(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses)
 
     def _least_loss(self, targets: FloatArray, weights: FloatArray) -> float:
         """Loss of the best classifiers without features, of all problems."""
