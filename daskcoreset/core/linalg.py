@@ -288,22 +288,6 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
-def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
-    """Return the number of the first row with NaN, infinity or a value beyond `limit`, or -1.
-
-    Examples
-    --------
-    >>> first_nonfinite_row(np.array([[0.0], [np.nan]])), first_nonfinite_row(np.zeros((2, 1)))
-    (1, -1)
-    >>> first_nonfinite_row(np.array([[3.0], [-5.0]]), 4.0)
-    1
-    """
-    largest = min(float(limit), float(np.finfo(points.dtype).max))
-    if -largest <= points.min(initial=0.0) <= points.max(initial=0.0) <= largest:  # and no NaN
-        return -1
-    return int((abs(points) <= largest).all(axis=1).argmin())
-
-
 def gram_of(rows: FloatArray) -> FloatArray:
     """Product of the transpose of rows with them, of shape (r, r).
 
@@ -345,10 +329,6 @@ def inverse_root(matrix: FloatArray) -> FloatArray:
     lower = np.linalg.cholesky(shape + _RIDGE * np.eye(len(shape)))
     root: FloatArray = solve_triangular(lower, np.diag(inverse), lower=True, check_finite=False).T
     return root
-
-
-# Share of the variance of scaled columns below which a direction is rounding.
-_FLAT = 1e-9
 
 
 def scatter_root(matrix: FloatArray) -> FloatArray:
