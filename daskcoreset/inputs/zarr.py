@@ -25,6 +25,7 @@ from daskcoreset.core.typing import AnyArray, MissingChunks
 from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.errors import InvalidTypeError
 from daskcoreset.inputs.arrays import Group, RowArray
+from daskcoreset.inputs.cuts import HUGE_BYTES
 from daskcoreset.inputs.filesystems import (
     Place,
     check_seen,
@@ -36,9 +37,6 @@ from daskcoreset.inputs.filesystems import (
 )
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.storage.locations import store_name, zarr_store
-
-# Shards above this are cut between the chunks inside them.
-_HUGE_SHARD = 256 * 2**20
 
 # Openings of arrays, by their tokens, that this process has compared with what is stored.
 _seen: set[str] = set()
@@ -242,7 +240,7 @@ def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
     granularity = 1
     if array.ndim:
         inner, outer = array.chunks, array.shards or array.chunks
-        whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
+        whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= HUGE_BYTES
         granularity = int((outer if whole else inner)[0])
     rows = StoredRows(checked(array, missing_chunks), granularity, store_name(array.store_path))
     store = array.store_path.store
