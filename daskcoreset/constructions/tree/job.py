@@ -1,4 +1,4 @@
-"""The nodes of a tree, and ``build(..., strategy="tree")``: a tree over row blocks."""
+"""The nodes of a tree, and builds with `MergeReduce`: a tree over row blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``build(strategy="tree")``: one read, one tree, the same bits everywhere."""
+"""``build(draw=MergeReduce())``: one read, one tree, the same bits everywhere."""
 
 from __future__ import annotations
 
