@@ -101,8 +101,8 @@ class Logistic(Sensitivity[Any]):
     variant : {"calibrated", "systematic"}, default="calibrated"
         "systematic" is unbiased for every model. "calibrated" has exact class totals, and weights
         that are calibrated to class means. In two passes they are also calibrated to loss and
-        gradient at the pilot. The best of several draws is kept, by the cost of its model on up to
-        10,000 other rows. Uniform rows are among these draws.
+        gradient at the pilot, and the best of several draws is kept. Uniform rows are kept instead
+        if their model costs less by two standard errors, on up to 10,000 other rows.
     intercept : bool, default=True
         Whether the model has an intercept. Without it, leverage is about the origin.
     reads : {1, 2}, default=2

@@ -89,8 +89,8 @@ class SVM(Sensitivity[Any]):
         "auto" uses half the bound and half the activity of a row, which is its length if it
         contributes to the subgradient at the pilot's classifier. Class totals are exact, and
         weights are calibrated to class means, loss and subgradient. The best of several draws is
-        kept, by the cost of its classifier on up to 10,000 other rows. Uniform rows
-        are among these draws, so the result is not worse than they are.
+        kept. Uniform rows are kept instead if their classifier costs less by two standard errors,
+        on up to 10,000 other rows.
         "paper" is the bound of Algorithm 1 with unbiased weights. With
         ``Draw(sampling="multinomial", passes=2)`` it is Algorithm 1. "systematic" is the bound as
         printed, "calibrated" adds class means, and "pilot_mix" is a single draw of "auto".
