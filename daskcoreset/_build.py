@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from daskcoreset.constructions.coverage.cover import Coverage, cover_rows
@@ -24,19 +24,11 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.plan import Plan
 from daskcoreset.execution.steps import names_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.sensitivities import (
-    Sensitivity,
-    construction_for,
-    default_method,
-    resolve_method,
-)
+from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
 Methods: TypeAlias = Mapping[str, str | Sensitivity[Any] | Reducer] | Sequence[Any]
 OnInvalid: TypeAlias = Literal["raise", "drop"]
-
-_Job: TypeAlias = SamplingJob | TreeJob
-_Define: TypeAlias = Callable[[RowBlocks], _Job]
 
 
 def build(
@@ -112,12 +104,12 @@ def build(
     Coreset(kmeans: 500 of 100,000 rows, 5 features, no labels, seed 0)
     """
     _check_arguments(y, size, progress)
-    given = method, size, n_clusters, random_state, draw
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if _is_cover(method):
-        finish = partial(cover_rows, coverage=_coverage(*given), progress=progress)
-    else:
-        finish = partial(_run, define=job_of(*given), progress=progress)
-    return finish(row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid))
+        cover = _coverage(method, size, n_clusters, random_state, draw)
+        return cover_rows(blocks, cover, progress)
+    job = job_of(blocks, method, size, n_clusters, random_state=random_state, draw=draw)
+    return job.run(progress)
 
 
 def plan(
@@ -165,14 +157,8 @@ def plan(
     (1, 4000000)
     """
     _check_arguments(y, size, progress)
-    if _is_cover(method):
-        raise InvalidInputError(
-            'method "coverage" decides after each pass whether to read on, so it cannot be planned',
-            argument="method",
-            remedy="call build",
-        )
-    define = job_of(method, size, n_clusters, random_state, draw)
-    job = define(row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid))
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    job = job_of(blocks, method, size, n_clusters, random_state=random_state, draw=draw)
     return Plan(job.lazy(), job.blocks, job.reads, job.n_candidates, progress)
 
 
@@ -228,15 +214,13 @@ def build_many(
     members = members_of(methods)
     seed = resolve_seed(random_state)
     names = names_of(members)
-    defined: dict[str, _Define] = {}
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    jobs: dict[str, SamplingJob | TreeJob] = {}
     for name, size in _sizes(sizes, members).items():
         with about_member(names[name]):
-            defined[name] = job_of(members[name], size, n_clusters, seed, draw)
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    jobs: dict[str, _Job] = {}
-    for name, define in defined.items():
-        with about_member(names[name]):
-            jobs[name] = define(blocks)
+            jobs[name] = job_of(
+                blocks, members[name], size, n_clusters, random_state=seed, draw=draw
+            )
     return PortfolioJob(blocks, jobs, draw.split_every).run(progress)
 
 
@@ -303,15 +287,8 @@ def grow(
     _check_arguments(y, None, progress)
     rule = AutoSize(n_clusters, epsilon, delta)
     check_type("draw", draw, Draw, "pass a Draw, because grow draws samples")
-    if _is_cover(method):
-        raise InvalidInputError(
-            'method "coverage" draws no samples',
-            argument="method",
-            remedy="pass another method, or call build with a diameter",
-        )
-    construction = _grown(default_method(method, n_clusters), n_clusters)
-    define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
-    job = define(row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid))
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    job = _sampled(blocks, method, rule.start, n_clusters, random_state=random_state, draw=draw)
     return job.labelled(auto_size(job, rule, progress=progress))
 
 
@@ -342,21 +319,11 @@ def build_and_hold_out(
     HeldOut or None
         None if all rows were taken, and for independent draws.
     """
-    construction = construction_for(method, n_clusters)
-    _check_size(size, construction)
-    seed = resolve_seed(random_state)
-    final_draw = FinalDraw(construction, int(size), draw.sampling, seed, n_held_out=n_held_out)
+    job = _sampled(blocks, method, size, n_clusters, random_state=random_state, draw=draw)
     found: list[Selection] = []
-    job = SamplingJob(
-        row_blocks(blocks),
-        final_draw,
-        draw.passes,
-        draw.split_every,
-        draw.normalize,
-        n_clusters=n_clusters,
-        beside=found.append,
-    )
-    return job.run(None), found[0].held_out
+    final_draw = replace(job.final_draw, n_held_out=n_held_out)
+    coreset = replace(job, final_draw=final_draw, beside=found.append).run(None)
+    return coreset, found[0].held_out
 
 
 def default_size(n_clusters: int) -> int:
@@ -373,24 +340,14 @@ def default_size(n_clusters: int) -> int:
     return max(10_000, 100 * n_clusters)
 
 
-def _run(blocks: RowBlocks, *, define: _Define, progress: bool | None) -> Coreset:
-    """Build what a job defines."""
-    return define(blocks).run(progress)
-
-
 def _check_arguments(y: Any, size: Any, progress: Any) -> None:
     """Check that `y` is not an argument that was meant for another place."""
-    if is_number(y) and size is None:
+    if isinstance(y, (Sensitivity, Reducer, Coverage)) or (is_number(y) and size is None):
+        name = "size" if is_number(y) else "method"
         raise InvalidTypeError(
             f"y is {y!r}, but the second argument is for labels",
             argument="y",
-            remedy=f"pass size={y!r} by its name",
-        )
-    if isinstance(y, (Sensitivity, Reducer, Coverage)):
-        raise InvalidTypeError(
-            f"y is {y!r}, but the second argument is for labels",
-            argument="y",
-            remedy=f"pass method={y!r} by its name",
+            remedy=f"pass {name}={y!r} by its name",
         )
     if progress is not None:
         check_flag("progress", progress)
@@ -455,26 +412,11 @@ def members_of(methods: Any) -> dict[str, Any]:
                     remedy="pass a mapping with a different name for each",
                 )
             members[name] = one
-    for name, one in members.items():
-        if _is_cover(one):
-            raise InvalidInputError(
-                f'member {name!r}: method "coverage" decides after each pass '
-                "whether to read on, so it cannot share passes",
-                argument="methods",
-                remedy="build it separately",
-            )
     return members
 
 
 def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the size of every member."""
-    if isinstance(sizes, list | tuple):
-        raise InvalidTypeError(
-            f"sizes is {shown(sizes)}",
-            argument="sizes",
-            remedy="pass one number of rows for all members, or a mapping of their names, such "
-            f"as {{{next(iter(members))!r}: 1000}}",
-        )
     if not isinstance(sizes, Mapping):
         return dict.fromkeys(members, sizes)
     if unknown := [name for name in sizes if name not in members]:
@@ -488,93 +430,76 @@ def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_of(
+    blocks: RowBlocks,
     method: Any,
     size: Any,
     n_clusters: int | None,
+    *,
     random_state: RandomState,
     draw: Draw | MergeReduce,
-) -> _Define:
-    """Check the arguments of one coreset. Return what makes its job of the blocks."""
-    method, seed = default_method(method, n_clusters), resolve_seed(random_state)
-    if isinstance(draw, MergeReduce):
-        return _merged(method, size, seed, draw, n_clusters)
-    check_type("draw", draw, Draw, "pass a Draw or a MergeReduce")
-    if isinstance(method, Reducer):
-        raise InvalidInputError(
-            f"method {method.name!r} is a Reducer, which reduces rows in memory",
-            argument="method",
-            remedy="pass draw=MergeReduce()",
-        )
-    construction = construction_for(method, n_clusters)
-    rows = _default_rows(construction, n_clusters) if size is None else size
-    _check_size(rows, construction)
-    return _sampled(construction, rows, seed, draw, n_clusters, size_given=size is not None)
+) -> SamplingJob | TreeJob:
+    """Check the arguments of one coreset, and return its job."""
+    if isinstance(draw, Draw):
+        return _sampled(blocks, method, size, n_clusters, random_state=random_state, draw=draw)
+    check_type("draw", draw, MergeReduce, "pass a Draw or a MergeReduce")
+    rows = _rows_for(_construction(method, n_clusters), size, n_clusters)
+    settings = Settings.of(method, rows, n_clusters, resolve_seed(random_state), "raise", draw)
+    return TreeJob(blocks, settings, size_given=size is not None)
 
 
 def _sampled(
-    construction: Sensitivity[Any],
-    size: int,
-    seed: int,
-    draw: Draw,
+    blocks: RowBlocks,
+    method: Any,
+    size: Any,
     n_clusters: int | None,
     *,
-    size_given: bool = True,
-) -> Callable[[RowBlocks], SamplingJob]:
-    """Return what makes the job of a sample."""
-    return partial(
-        SamplingJob,
-        final_draw=FinalDraw(construction, int(size), draw.sampling, seed),
-        passes=draw.passes,
-        split_every=draw.split_every,
-        normalize=draw.normalize,
+    random_state: RandomState,
+    draw: Draw,
+) -> SamplingJob:
+    """Return the job of a sample."""
+    construction = _construction(method, n_clusters)
+    if isinstance(construction, Reducer):
+        raise InvalidInputError(
+            f"method {construction.name!r} is a Reducer, which reduces rows in memory",
+            argument="method",
+            remedy="pass draw=MergeReduce()",
+        )
+    rows = _rows_for(construction, size, n_clusters)
+    return SamplingJob(
+        blocks,
+        FinalDraw(construction, rows, draw.sampling, resolve_seed(random_state)),
+        draw.passes,
+        draw.split_every,
+        draw.normalize,
+        size_given=size is not None,
         n_clusters=n_clusters,
-        size_given=size_given,
     )
 
 
-def _merged(
-    method: Any, size: Any, seed: int, draw: MergeReduce, n_clusters: int | None
-) -> Callable[[RowBlocks], TreeJob]:
-    """Return what makes the job of a tree."""
-    resolved = method_for(method, n_clusters)
-    rows = _default_rows(resolved, n_clusters) if size is None else size
-    _check_size(rows, resolved)
-    settings = Settings.of(method, rows, n_clusters, seed, "raise", draw)
-    return partial(TreeJob, settings=settings, size_given=size is not None)
-
-
-def _default_rows(construction: Any, n_clusters: int | None) -> int:
-    """Return the default size for a construction or a reducer, by the clusters it is for."""
-    if construction.labels is not None:
-        return default_size(0)  # its clusters are cells, and its solutions are classifiers
-    objective = construction.objective
-    n_parts = None if objective is None else objective.n_parts
-    return default_size(max(n_clusters or 0, n_parts or 0))
-
-
-def _grown(method: Any, n_clusters: int) -> Sensitivity[Any]:
-    """Resolve a method that is compared on solutions of `n_clusters` centers."""
-    try:
-        construction = construction_for(method, n_clusters)
-    except InvalidInputError:
-        # Solutions may have more or fewer centers than the construction.
-        construction = resolve_method(method)
-    if construction.objective.with_parts(n_clusters).n_parts is None:
+def _construction(method: Any, n_clusters: int | None) -> Any:
+    """Return the construction or the reducer. A cover is neither."""
+    if _is_cover(method):
         raise InvalidInputError(
-            f"method {construction.name!r} is not for clusters, and grow "
-            "compares costs of clusters",
+            'method "coverage" decides after each pass whether to read on',
             argument="method",
-            remedy="pass another method, or call build with a size",
+            remedy="pass it to build, or pass another method",
         )
-    return construction
+    return method_for(method, n_clusters)
 
 
-def _check_size(size: Any, construction: Any) -> None:
-    """Check the size. Warn of one below the clusters of the construction."""
-    as_int("size", size, remedy="pass a number of rows")
-    n_clusters = getattr(construction, "n_clusters", None) or 1
-    if size < n_clusters:
+def _rows_for(construction: Any, size: Any, n_clusters: int | None) -> int:
+    """Return the size, by default that for the clusters. Warn of fewer rows than clusters."""
+    if size is None:
+        objective = construction.objective
+        n_parts = None if objective is None else objective.n_parts
+        # With labels, clusters are cells, and solutions are classifiers.
+        labelled = construction.labels is not None
+        return default_size(0 if labelled else max(n_clusters or 0, n_parts or 0))
+    rows = as_int("size", size, remedy="pass a number of rows")
+    least = getattr(construction, "n_clusters", None) or 1
+    if rows < least:
         warn_user(
-            f"size={size} is below n_clusters={n_clusters}: fewer rows than clusters cannot "
+            f"size={rows} is below n_clusters={least}: fewer rows than clusters cannot "
             f"represent them; pass several rows per cluster."
         )
+    return rows

@@ -268,8 +268,15 @@ def _drawn(
         warnings.simplefilter("ignore", CoresetWarning)  # the errors are what is found
         for key in keys:
             with about_member(key.method):
-                define = job_of(members[key.method], key.size, n_clusters, seed + key.draw, Draw())
-                jobs[f"{key}"] = job = define(blocks)
+                job = job_of(
+                    blocks,
+                    members[key.method],
+                    key.size,
+                    n_clusters,
+                    random_state=seed + key.draw,
+                    draw=Draw(),
+                )
+            jobs[f"{key}"] = job
             passes[key.method] = job.reads
         portfolio = PortfolioJob(blocks, jobs, Draw().split_every).run(None)
     return dict(zip(keys, portfolio.values(), strict=True)), passes
