@@ -54,12 +54,9 @@ def append(given: Namespace) -> None:
     By default, columns, labels and weights have the names of the earlier leaves.
     """
     tree = _open(given)
-    manifest = tree._now  # noqa: SLF001 - what the other leaves have
-    manifest.next_leaf(given.name, given.time)  # a wrong name is an error before IN is opened
-    schema = manifest.schema
-    known: dict[str, Any] = {} if schema is None else {"columns": schema.columns, **schema.keys}
+    full = [leaf.name for leaf in tree.leaves if leaf.rows]
+    known = tree.coreset(full[-1]).provenance if full else {}
     rows, keys = rows_as(known, given, given.IN, "y", "sample_weight")
-    forgotten = keys["sample_weight"] is None and _is_weighted(tree)
     leaf = tree.append(
         rows,
         **keys,
@@ -68,7 +65,7 @@ def append(given: Namespace) -> None:
         on_invalid=given.on_invalid,
         progress=given.progress,
     )
-    if forgotten:
+    if "sample_weight" in known and keys["sample_weight"] is None:
         warn_user(
             "--sample-weight is missing, and earlier leaves have weights: every row of IN counts "
             "as one. If IN has weights, delete the leaf and append it with --sample-weight."
@@ -117,12 +114,6 @@ def list_leaves(given: Namespace) -> None:
         return
     shown = ("rows", "time", "weight")
     show({leaf.name: {key: asdict(leaf)[key] for key in shown} for leaf in table}, as_json=True)
-
-
-def _is_weighted(tree: CoresetTree) -> bool:
-    """Whether the weight of every leaf with rows differs from its number of kept rows."""
-    counts = [(leaf.rows - leaf.n_dropped, leaf.weight) for leaf in tree.leaves if leaf.rows]
-    return bool(counts) and all(rows != weight for rows, weight in counts)
 
 
 def _open(given: Namespace) -> CoresetTree:
