@@ -6,12 +6,12 @@ import logging
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import dask
 import numpy as np
 
 import daskcoreset
@@ -63,33 +63,22 @@ def parser() -> Parser:
     whole.add_argument("--version", action="version", version=version)
     commands = whole.add_subparsers(dest="COMMAND", required=True)
     labelled = "--y --sample-weight"
-    add_command(
-        commands,
-        "build",
-        build,
-        f"IN OUT --size --method --set --n-clusters --random-state {labelled} --chunks "
+    takes = {
+        build: f"IN OUT --size --method --set --n-clusters --random-state {labelled} --chunks "
         f"--on-invalid --sampling --passes --tree --epsilon --plan --scheduler --workers "
         f"--time-limit --progress --overwrite {READING}",
-    )
-    add_command(commands, "store", store, f"IN OUT {labelled} --chunks --progress {READING}")
-    add_command(commands, "info", info, "STORE --storage-options --json")
-    add_command(
-        commands,
-        "predict",
-        predict,
-        "STORE IN OUT --n-clusters --random-state --on-invalid --chunks --time-limit "
+        store: f"IN OUT {labelled} --chunks --progress {READING}",
+        info: "STORE --storage-options --json",
+        predict: "STORE IN OUT --n-clusters --random-state --on-invalid --chunks --time-limit "
         f"--progress --overwrite {READING}",
-    )
-    add_command(
-        commands,
-        "audit",
-        audit,
-        f"STORE IN --n-clusters --random-state {labelled} --on-invalid --time-limit --progress "
-        f"--json {READING}",
-    )
-    add_command(commands, "plot", plot, f"STORE OUT BEHIND --sample-weight --overwrite {READING}")
+        audit: f"STORE IN --n-clusters --random-state {labelled} --on-invalid --time-limit "
+        f"--progress --json {READING}",
+        plot: f"STORE OUT BEHIND --sample-weight --overwrite {READING}",
+        demo: "--folder --random-state",
+    }
+    for command, options in takes.items():
+        add_command(commands, command.__name__, command, options)
     trees.add_commands(commands)
-    add_command(commands, "demo", demo, "--folder --random-state")
     return whole
 
 
@@ -113,7 +102,7 @@ def build(given: Namespace) -> None:
         "progress": given.progress,
     }
     start = time.perf_counter()
-    with time_limit(given.time_limit), _cluster(given):
+    with time_limit(given.time_limit), _client(given):
         if given.plan:  # the workers decide how much memory is taken
             forecast = daskcoreset.plan(rows, given.y, size=given.size, **options).forecast
             print(forecast) if sys.stdout.isatty() else show(asdict(forecast))
@@ -129,37 +118,28 @@ def build(given: Namespace) -> None:
     show({key: made[key] for key in shown if key in made} | _seconds(start))
 
 
-@contextmanager
-def _cluster(given: Namespace) -> Iterator[None]:
-    """Run the body on the cluster that is asked for, if any, and close it afterwards."""
+def _client(given: Namespace) -> AbstractContextManager[Any]:
+    """Return a client of the scheduler or of the workers that are asked for, if any."""
     if given.scheduler is None and given.workers is None:
-        yield
-        return
+        return nullcontext()
     distributed = import_optional("distributed", "scheduler")
-    if given.scheduler is not None:
-        with _client(distributed, given.scheduler):
-            yield
-        return
-    # Any port: the usual one may be taken, which would be a warning on every start. What fails in
-    # a task comes back as its error; the log would be of processes that end.
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with (
-        distributed.LocalCluster(n_workers=given.workers, **options) as cluster,
-        distributed.Client(cluster),
-    ):
-        yield
-
-
-def _client(distributed: Any, scheduler: str) -> Any:
-    """Return a client of a running scheduler."""
-    limit = deadline()
+    options: dict[str, Any] = {}
+    if given.workers is not None:
+        dask.config.set({"scheduler-address": None})  # which would take the place of the workers
+        # Any port: the usual one may be taken, which would be a warning on every start. What fails
+        # in a task comes back as its error; the log would be of processes that end.
+        options = {"n_workers": given.workers, "dashboard_address": "127.0.0.1:0"}
+        options["silence_logs"] = logging.CRITICAL
+    elif limit := deadline():
+        options = {"timeout": limit.left}
     try:
-        return distributed.Client(scheduler, **({} if limit is None else {"timeout": limit.left}))
+        client: AbstractContextManager[Any] = distributed.Client(given.scheduler, **options)
     except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
-        check_time(f"no scheduler had answered at {scheduler!r}", "check the address")
+        check_time(f"no scheduler had answered at {given.scheduler!r}", "check the address")
         raise InvalidInputError(
-            f"no scheduler answers at {scheduler!r} ({error})", remedy="check the address"
+            f"no scheduler answers at {given.scheduler!r} ({error})", remedy="check the address"
         ) from None
+    return client
 
 
 def store(given: Namespace) -> None:

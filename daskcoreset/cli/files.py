@@ -61,16 +61,16 @@ def labels_to_write(out: str, source: str, *, overwrite: bool) -> Path:
     return place
 
 
-def check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> bool:
-    """Check, before the work, that a store can be created, and return if it replaces one."""
+def check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> None:
+    """Check, before the work, that a store can be created."""
     path = locate("OUT", out)
     if isinstance(path, str):
-        return False  # asked when saving: a question to a remote store may cost as much
+        return  # asked when saving: a question to a remote store may cost as much
     if path.suffix in {*_FILES, ".npz", ".h5"}:
         raise UsageError(
             f"OUT is {out!r}, and would be a Zarr store; pass a name that ends in .zarr."
         )
-    return check_free(path, kind, overwrite=overwrite)
+    check_free(path, kind, overwrite=overwrite)
 
 
 def write_labels(
