@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,7 +13,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from daskcoreset._build import build
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
+from daskcoreset.constructions.draws import Draw
 from daskcoreset.constructions.margin.core_set import (
     CoreSet,
     Pass,
@@ -22,19 +26,16 @@ from daskcoreset.constructions.margin.core_set import (
 )
 from daskcoreset.constructions.margin.outlier import Method, OutlierMargin, OutlierSearch
 from daskcoreset.constructions.margin.structured import MultiClassProblem, structured_margin
-from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.labels import plain_labels
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.errors import InvalidInputError, NotSeparableError
+from daskcoreset.errors import CoresetWarning, InvalidInputError, NotSeparableError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import is_in_memory, refuse_as
 from daskcoreset.estimators.decision import DecisionModel
-from daskcoreset.execution.select import row_numbers, select_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.cuts import HUGE_BYTES
@@ -62,6 +63,18 @@ _NEAR_ROWS = 64
 
 # Rows that a soft margin is fitted to. More rows hardly change a few coefficients.
 _SOFT_ROWS = 10_000
+
+
+def summarise_two_classes(blocks: RowBlocks) -> ClassSummary:
+    """Read all rows once, and check that they have two classes or more."""
+    summary = summarise_classes(blocks, n_near=_NEAR_ROWS)
+    if len(summary.classes) < 2:
+        raise InvalidInputError(
+            f"y has one class, {summary.classes.tolist()[0]!r}, but a margin needs two",
+            argument="y",
+            remedy="pass rows of two classes or more",
+        )
+    return summary
 
 
 class MarginModel(DecisionModel):
@@ -96,7 +109,7 @@ class MarginModel(DecisionModel):
         if data is None:
             self._require_labels(y)
             blocks = row_blocks(X, y, sample_weight, groups=groups, on_invalid=self.on_invalid)
-            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
+            self._set_features(X, blocks.schema.n_features, blocks.columns)
             return blocks
         with refuse_as("y"):
             check_classification_targets(data.y)
@@ -139,6 +152,7 @@ class HardMarginModel(MarginModel):
     on_inseparable: str
     C: float
     random_state: RandomState
+    result_: Any
 
     @abstractmethod
     def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> Any:
@@ -156,14 +170,7 @@ class HardMarginModel(MarginModel):
         self._validate_params()
         blocks = self._labelled_blocks(X, y, sample_weight)
         refuse_wide(blocks)
-        summary = summarise_classes(blocks, n_near=_NEAR_ROWS)
-        classes = summary.classes
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"y has one class, {classes.tolist()[0]!r}, and a margin needs two",
-                argument="y",
-                remedy="pass rows of two classes",
-            )
+        summary = summarise_two_classes(blocks)
         try:
             found = self._separate(blocks, summary)
         except NotSeparableError as error:
@@ -173,58 +180,43 @@ class HardMarginModel(MarginModel):
                 f"a soft margin is fitted, because {error.problem}; "
                 f'pass on_inseparable="raise" to stop.'
             )
-            normals, intercepts, sample = self._softened(blocks, summary)
-            self.classes_, self.separable_, self.coreset_ = classes, False, sample
-            self._set_hyperplanes(normals, intercepts)
+            self._soften(blocks, summary)
             self._keep_soft(error)
         else:
-            self.classes_, self.separable_ = classes, True
+            self.classes_, self.separable_ = summary.classes, True
             self._keep(found, summary)
         return self
 
-    def _softened(
-        self, blocks: RowBlocks, summary: ClassSummary
-    ) -> tuple[FloatArray, FloatArray, Coreset]:
+    def _soften(self, blocks: RowBlocks, summary: ClassSummary) -> None:
         """Fit a soft margin, to a uniform sample or to all rows if they are few."""
-        seed = resolve_seed(self.random_state)
         n_rows, classes = blocks.n_rows, summary.classes
         blocks.refuse_zeros(_SOFT_ROWS if n_rows is None else min(_SOFT_ROWS, n_rows))
-        read = select_rows(blocks, _coins, _SOFT_ROWS, broadcast=seed)
-        rows = read.value.block
-        points, labels = dense_rows(rows.points).astype(np.float64), labels_of(rows)
-        weights = rows.weights * (summary.n_used / len(rows))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "nothing was reduced", CoresetWarning)
+            sample = build(
+                blocks,
+                size=_SOFT_ROWS,
+                method="uniform",
+                random_state=self.random_state,
+                draw=Draw(normalize=True),
+            )
+        points, labels = dense_rows(sample.points).astype(np.float64), sample.labels
         fits = [
             soft_margin(
                 points,
                 np.where(labels == one, 1.0, -1.0),
-                weights,
+                sample.weights,
                 self.C,
                 intercept=self.fit_intercept,
             )
             for one in (classes[1:] if len(classes) == 2 else classes)
         ]
-        record = {
-            "method": "uniform",
-            "m": len(rows),
-            "n": read.n_kept,
-            "n_dropped": read.n_rows - read.n_kept,
-            "d": blocks.schema.n_features,
-            "total_weight": float(summary.weight),
-            "seed": seed,
-            "versions": package_versions(),
-            "source": blocks.name,
-            "columns": self._column_names,
-            "objective": LinearCost(lam=float(self.C), intercept=self.fit_intercept).record(),
-        }
-        numbers = row_numbers(read.value.keys, summary.starts)
-        sample = Coreset(rows.points, weights, numbers, plain_labels(labels), record)
-        return np.stack([w for w, _ in fits]), np.array([b for _, b in fits]), sample
-
-
-def _coins(block: Block, block_index: int, seed: int) -> FloatArray:
-    """Random numbers of rows: those of smallest numbers are a sample without replacement."""
-    coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
-    return np.where(block.weights > 0.0, coins, np.inf)
+        cost = LinearCost(lam=float(self.C), intercept=self.fit_intercept)
+        known = {"columns": self._column_names, "objective": cost.record()}
+        self.coreset_ = replace(sample, provenance={**sample.provenance, **known})
+        self.classes_, self.separable_ = classes, False
+        self.result_, self.margin_, self.core_margin_ = None, 0.0, 0.0
+        self._set_hyperplanes(np.stack([w for w, _ in fits]), np.array([b for _, b in fits]))
 
 
 @one_thread()
@@ -241,7 +233,7 @@ def soft_margin(
     rows : ndarray of shape (n, d), float64
     signs : ndarray of shape (n,), float64
     weights : ndarray of shape (n,), float64
-        Positive. A weight of two counts as two rows.
+        A weight of two counts as two rows.
     C : float
     intercept : bool
 
@@ -427,8 +419,7 @@ class MaxMarginClassifier(HardMarginModel):
         self._keep_core("max_margin", found.rows(), found.n_rows, found.describe())
 
     def _keep_soft(self, error: NotSeparableError) -> None:
-        self.result_, self.evidence_, self.trace_ = None, error, ()
-        self.margin_, self.core_margin_, self.factor_ = 0.0, 0.0, 0.0
+        self.evidence_, self.trace_, self.factor_ = error, (), 0.0
         self.core_indices_, self.dual_coef_ = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
@@ -589,5 +580,4 @@ class OutlierMaxMarginClassifier(HardMarginModel):
 
     def _keep_soft(self, error: NotSeparableError) -> None:
         del error  # it was a warning, and there is no evidence
-        self.result_, self.outliers_ = None, np.zeros(0, dtype=np.int64)
-        self.margin_, self.core_margin_, self.probability_ = 0.0, 0.0, 0.0
+        self.outliers_, self.probability_ = np.zeros(0, dtype=np.int64), 0.0

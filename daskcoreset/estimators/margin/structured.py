@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.constructions.margin.core_set import CoreSet
 from daskcoreset.constructions.margin.sequence import SequenceProblem
 from daskcoreset.constructions.margin.structured import (
@@ -29,7 +28,11 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.estimators.checks import is_in_memory, refuse_as
-from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel
+from daskcoreset.estimators.margin.max_margin import (
+    MARGIN_CONSTRAINTS,
+    MarginModel,
+    summarise_two_classes,
+)
 from daskcoreset.execution.engine import map_reduce, map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
@@ -169,14 +172,8 @@ class StructuredMaxMargin(MarginModel):
     def _problem_of(self, blocks: RowBlocks) -> tuple[StructuredProblem, AnyArray | None]:
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
-        summary = summarise_classes(blocks)
+        summary = summarise_two_classes(blocks)
         d, K = blocks.schema.n_features, len(summary.classes)
-        if K < 2:
-            raise InvalidInputError(
-                f"y has one class, {summary.classes.tolist()[0]!r}, but a margin needs two",
-                argument="y",
-                remedy="pass rows of two classes or more",
-            )
         if self.problem == "sequence":
             return SequenceProblem(d, K, bias=float(self.fit_intercept)), summary.classes
         if self.problem == "multiclass":
