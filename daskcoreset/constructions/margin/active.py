@@ -30,14 +30,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from daskcoreset.constructions.margin.core_set import evidence_of, first_few
-from daskcoreset.constructions.margin.pool import Pool, PoolRows
-from daskcoreset.core.linalg import inner_products
+from daskcoreset.constructions.margin.pool import Pool
+from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_numbers, shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
+from daskcoreset.execution.select import SelectedRows
 from daskcoreset.solvers.hard_margin import hard_margin
 
 # What a class may be: text, a finite number, or a truth value.
@@ -101,19 +102,18 @@ class Answers:
     indices : ndarray of shape (m,), int64
         Numbers of the rows in the pool.
     rows : ndarray of shape (m, d)
-    codes : ndarray of shape (m,), int64
-        Number of the label in `classes`.
+    labels : ndarray of shape (m,), object
     phases : ndarray of shape (m,), int64
         Purpose of the request for each.
-    classes : tuple of Label
-        Values of labels in the order of their appearance, at most two, or those declared.
+    declared : tuple of Label
+        The two classes, if they are known beforehand.
     """
 
     indices: IndexArray
     rows: AnyArray
-    codes: IndexArray
+    labels: AnyArray
     phases: IndexArray
-    classes: tuple[Label, ...] = ()
+    declared: tuple[Label, ...] = ()
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -123,22 +123,16 @@ class Answers:
         """Position of every row by its number in the pool."""
         return {index: i for i, index in enumerate(self.indices.tolist())}
 
+    @cached_property
+    def signs(self) -> FloatArray:
+        """+1 for the greater of two classes, -1 for the other."""
+        known: set[Any] = {*self.declared, *self.labels}
+        return np.where(self.labels == max(known, default=None), 1.0, -1.0)
+
     @property
     def both(self) -> bool:
         """Whether both classes have rows."""
-        return len(np.unique(self.codes)) == 2
-
-    @property
-    def values(self) -> list[Label]:
-        """The labels."""
-        return [self.classes[code] for code in self.codes.tolist()]
-
-    @property
-    def signs(self) -> FloatArray:
-        """+1 for the greater of two classes, -1 for the other."""
-        classes: tuple[Any, ...] = self.classes
-        positive = int(len(classes) > 1 and classes[1] > classes[0])
-        return np.where(self.codes == positive, 1.0, -1.0)
+        return len(np.unique(self.signs)) == 2
 
     def margins(self, fit: CoreFit) -> FloatArray:
         """Margin of every row, without slacks, negative if it is misclassified."""
@@ -147,17 +141,14 @@ class Answers:
 
     def with_labels(self, request: LabelRequest, labels: Any) -> Answers:
         """Return these answers and that to a request, with labels as users give them."""
-        codes, classes = np.empty(len(request), dtype=np.int64), self.classes
-        for i, label in enumerate(_plain_labels(labels, len(request))):
-            classes = _with_class(classes, label)
-            codes[i] = classes.index(label)
-        phases = np.full(len(codes), int(request.phase), dtype=np.int64)
+        new = _plain_labels(labels, len(request))
+        _check_classes([*self.declared, *self.labels, *new])
         return Answers(
             np.concatenate([self.indices, request.indices]),
             np.concatenate([self.rows, request.rows]),
-            np.concatenate([self.codes, codes]),
-            np.concatenate([self.phases, phases]),
-            classes,
+            np.concatenate([self.labels, np.array(new, dtype=object)]),
+            np.concatenate([self.phases, np.full(len(new), request.phase)]),
+            self.declared,
         )
 
 
@@ -183,25 +174,21 @@ def _plain_labels(labels: Any, count: int, name: str = "labels") -> list[Label]:
     return values
 
 
-def _with_class(
-    classes: tuple[Label, ...], label: Label, name: str = "labels"
-) -> tuple[Label, ...]:
-    """Return the classes and one more, if it can be one."""
-    if label in classes:
-        return classes
-    if len(classes) == 2:
+def _check_classes(labels: list[Label], name: str = "labels") -> None:
+    """Check that labels, in the order in which they were given, are of two classes at most."""
+    first, *others = dict.fromkeys(labels)
+    for label in others[1:]:
         raise InvalidInputError(
-            f"{name} has {label!r}, but the two classes are {classes[0]!r} and {classes[1]!r}",
+            f"{name} has {label!r}, but the two classes are {first!r} and {others[0]!r}",
             argument=name,
             remedy="give one of these",
         )
-    if classes and isinstance(label, str) != isinstance(classes[0], str):
+    if others and isinstance(others[0], str) != isinstance(first, str):
         raise InvalidInputError(
-            f"{name} has {label!r}, but another class is {classes[0]!r}",
+            f"{name} has {others[0]!r}, but another class is {first!r}",
             argument=name,
             remedy="use text for both classes, or numbers for both",
         )
-    return (*classes, label)
 
 
 # --- the separator ---------------------------------------------------------------------------
@@ -296,9 +283,9 @@ def separate(answers: Answers, core: IndexArray, options: ActiveOptions) -> Core
 
 def _inseparable(answers: Answers, core: IndexArray, dual: FloatArray) -> NotSeparableError:
     evidence = evidence_of(dual)
-    positions, values = core[evidence], answers.values
+    positions = core[evidence]
     indices = answers.indices[positions]
-    named = [f"{answers.indices[i]} ({values[i]!r})" for i in positions.tolist()]
+    named = [f"{answers.indices[i]} ({answers.labels[i]!r})" for i in positions]
     equal = len(positions) == 2 and np.array_equal(*answers.rows[positions])
     why = "are equal" if equal else "hold a convex combination that no separator can tell apart"
     return NotSeparableError(
@@ -307,7 +294,7 @@ def _inseparable(answers: Answers, core: IndexArray, dual: FloatArray) -> NotSep
         remedy='start again with the right labels as known, or with on_inseparable="soft"',
         indices=indices,
         coefficients=dual[evidence],
-        intercept=len(np.unique(answers.codes[positions])) == 2,
+        intercept=len(np.unique(answers.signs[positions])) == 2,
         duplicates=(int(indices.min()), int(indices.max())) if equal else None,
     )
 
@@ -597,14 +584,15 @@ class ActiveRun:
         return self.result()
 
     def _oracle_error(self, cause: str, request: LabelRequest) -> OracleError:
-        return OracleError(
+        error = OracleError(
             f"the oracle, asked for row {first_few(request.indices, 5)}, {cause} The "
             f"{len(self.answers)} labels told before are kept in the attribute `asking` of "
             f"this error",
             argument="oracle",
             remedy="mend the oracle and call asking.run(oracle)",
-            asking=self,
         )
+        error.asking = self
+        return error
 
     def _take(self, request: LabelRequest, labels: Any) -> None:
         """Take labels. Soften the margin if they contradict each other and the options allow it."""
@@ -613,7 +601,7 @@ class ActiveRun:
         if fit is not None and request.phase is Phase.VERIFYING:
             new = new[answers.margins(fit)[new] <= 0.0]
         if answers.both and len(new):
-            core = np.unique(np.append(np.unique(answers.codes, return_index=True)[1], new))
+            core = np.unique(np.append(np.unique(answers.signs, return_index=True)[1], new))
             core = core if fit is None else np.concatenate([fit.core, new])
             try:
                 fit = separate(answers, core, options)
@@ -642,7 +630,7 @@ class ActiveRun:
     def _questions(self) -> Generator[LabelRequest, None, str]:
         """Fig. 2: request labels until the end. Return why it ended."""
         while True:
-            if self._fit is not None and (end := (yield from self._query())):
+            if end := (yield from self._query()):
                 return end
             fit = self._fit
             while self._fit is fit:
@@ -653,21 +641,22 @@ class ActiveRun:
         """Request the labels of the closest rows until the strip is empty."""
         options = self.options
         count = options.batch if options.batch == 1 else _CANDIDATES * options.batch
-        while True:
-            fit = self._separator
+        while (fit := self._fit) is not None:
             closest = self._pool.closest(fit.w, fit.intercept, self.answers.indices, count)
             self._reads += 1
-            if not len(closest.indices):
+            if not len(closest):
                 return "exhausted"
             self._closest = float(closest.values[0])
             self._note(Phase.QUERYING, self._closest)
             within = np.flatnonzero(closest.values < (1.0 - options.epsilon) * fit.margin)
             if not len(within):
-                return ""
+                break
             if not self._n_left:
                 return "max_labels"
             rows = closest.take(within)
-            yield self._request_for(rows.take(_spread(rows.rows, options.batch)), Phase.QUERYING)
+            spread = _spread(dense_rows(rows.block.points), options.batch)
+            yield self._request_for(rows.take(spread), Phase.QUERYING)
+        return ""
 
     def _verify(self, fit: CoreFit | None) -> Generator[LabelRequest, None, str]:
         """Draw random rows, until one is wrong or enough are right in a row.
@@ -691,12 +680,15 @@ class ActiveRun:
             rng = stream(options.seed, Stage.LABELS, fold=self._draws)
             drawn = self._pool.draw(rng, min(needed - self._right, _MAX_DRAWN))
             self._draws += 1
-            for i, index in enumerate(drawn.indices.tolist()):
+            for i, index in enumerate(drawn.keys.tolist()):
                 if index not in self.answers.position_of:
                     if not self._n_left:
                         return "max_labels"
-                    rest = drawn.take(np.arange(i, len(drawn.indices)))
-                    yield self._request_for(self._unlabelled(rest), phase)
+                    # The others of them that have no label, each once.
+                    _, first = np.unique(drawn.keys[i:], return_index=True)
+                    rest = drawn.take(i + np.sort(first))
+                    new = np.flatnonzero(~np.isin(rest.keys, self.answers.indices))
+                    yield self._request_for(rest.take(new), phase)
                     if self._fit is not fit:  # a row was wrong, or of another class
                         return ""
                 elif fit is not None and self._is_wrong(index, fit):
@@ -705,11 +697,6 @@ class ActiveRun:
                     return "stalled" if self._idle >= _STALLED else ""
                 self._right += 1
         return "verified"
-
-    @property
-    def _separator(self) -> CoreFit:
-        assert self._fit is not None  # noqa: S101 - there are two classes
-        return self._fit
 
     def _is_exhausted(self) -> bool:
         """Whether every row has its label."""
@@ -721,28 +708,22 @@ class ActiveRun:
         batch, most = self.options.batch, self.options.max_labels
         return batch if most is None else min(batch, most - self.n_labels)
 
-    def _request_for(self, rows: PoolRows, phase: Phase) -> LabelRequest:
-        return LabelRequest(rows.indices[: self._n_left], rows.rows[: self._n_left], phase)
+    def _request_for(self, rows: SelectedRows, phase: Phase) -> LabelRequest:
+        first = slice(self._n_left)
+        return LabelRequest(rows.keys[first], dense_rows(rows.block.points[first]), phase)
 
     def _is_wrong(self, index: int, fit: CoreFit) -> bool:
         return bool(self.answers.margins(fit)[self.answers.position_of[index]] <= 0.0)
 
-    def _unlabelled(self, drawn: PoolRows) -> PoolRows:
-        """Return the rows that have no label, each once."""
-        _, first = np.unique(drawn.indices, return_index=True)
-        known = self.answers.position_of
-        return drawn.take(np.array([i for i in np.sort(first) if drawn.indices[i] not in known]))
-
     def result(self) -> ActiveMargin:
         """Return the result so far."""
         answers, fit = self.answers, self._fit
-        values = np.array(answers.values)
-        classes = sorted(set(answers.values))
+        values = np.array(answers.labels.tolist())
+        classes = sorted({*answers.labels})
         core, dual = np.empty(0, dtype=np.int64), np.empty(0)
         w, margin, core_margin = np.zeros(answers.rows.shape[1]), math.inf, math.inf
-        # Of one class alone the sign says which of the two it is.
-        greater = classes and len(answers.classes) > 1 and classes[-1] == max(answers.classes)
-        b = 1.0 if greater else -1.0
+        # Of one class alone the sign says which of the two declared ones it is.
+        b = 1.0 if answers.declared and (answers.signs > 0.0).any() else -1.0
         if fit is not None:
             length = float(np.linalg.norm(fit.w)) or 1.0
             w, b, core_margin = fit.w / length, fit.intercept / length, fit.margin / length
@@ -845,26 +826,25 @@ def start_run(
     InvalidInputError
         If the known labels or the classes cannot be used.
     """
-    none = np.empty(0, dtype=np.int64)
-    schema = pool.blocks.schema
-    rows = np.empty((0, schema.n_features), dtype=schema.dtype)
-    pair: tuple[Label, ...] = ()
-    for label in () if classes is None else _plain_labels(classes, 2, "classes"):
-        pair = _with_class(pair, label, "classes")
-    if classes is not None and len(pair) < 2:
+    pair = [] if classes is None else _plain_labels(classes, 2, "classes")
+    if pair:
+        _check_classes(pair, "classes")
+    if len(pair) != len({*pair}):
         raise InvalidInputError(
             f"classes is {shown(classes)}",
             argument="classes",
             remedy="pass two different values of one type",
         )
-    run = ActiveRun(pool, options, Answers(none, rows, none, none, pair))
+    none, schema = np.empty(0, dtype=np.int64), pool.blocks.schema
+    rows = np.empty((0, schema.n_features), dtype=schema.dtype)
+    answers = Answers(none, rows, none.astype(object), none, tuple(pair))
+    run = ActiveRun(pool, options, answers)
     if known is not None:
-        found = _known_rows(pool, known)
-        run._take(LabelRequest(found.indices, found.rows, Phase.GIVEN), known[1])  # noqa: SLF001
+        run._take(_known_rows(pool, known), known[1])  # noqa: SLF001
     return run
 
 
-def _known_rows(pool: Pool, known: Any) -> PoolRows:
+def _known_rows(pool: Pool, known: Any) -> LabelRequest:
     """Return the rows whose labels are known already."""
     if not isinstance(known, tuple | list) or len(known) != 2:
         raise InvalidTypeError(
@@ -883,13 +863,13 @@ def _known_rows(pool: Pool, known: Any) -> PoolRows:
             remedy="pass a vector of integers",
         )
     found = pool.fetch(indices)
-    if len(found.indices) < len(indices):
+    if len(found) < len(indices):
         raise InvalidInputError(
             "known[0] contains rows with NaN or infinity, which were dropped from X",
             argument="known",
             remedy="leave them out",
         )
-    return found
+    return LabelRequest(found.keys, dense_rows(found.block.points), Phase.GIVEN)
 
 
 class OracleError(InvalidInputError):
@@ -901,13 +881,4 @@ class OracleError(InvalidInputError):
         The run as it was before the call: ``asking.run(oracle)`` goes on from there.
     """
 
-    def __init__(
-        self,
-        problem: str = "",
-        *,
-        argument: str | None = None,
-        remedy: str | None = None,
-        asking: ActiveRun | None = None,
-    ) -> None:
-        super().__init__(problem, argument=argument, remedy=remedy)
-        self.asking = asking
+    asking: ActiveRun | None = None

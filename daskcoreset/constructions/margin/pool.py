@@ -1,16 +1,19 @@
-"""Reads of a pool of unlabelled rows: those closest to a boundary, random ones, some by number."""
+"""Reads of a pool of unlabelled rows: those closest to a boundary, random ones, some by number.
+
+The keys of the rows that they return are their numbers in the pool.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.linalg import dense_rows, inner_products
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.linalg import inner_products
+from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.select import (
@@ -22,33 +25,6 @@ from daskcoreset.execution.select import (
 )
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
-
-
-class PoolRows(NamedTuple):
-    """Rows of a pool.
-
-    Attributes
-    ----------
-    indices : ndarray of shape (q,), int64
-        Their numbers.
-    rows : ndarray of shape (q, d), float32 or float64
-    values : ndarray of shape (q,), float64
-        Distances from a boundary, of the rows closest to it.
-    labels : ndarray of shape (q,), or None
-        If the pool has labels.
-    """
-
-    indices: IndexArray
-    rows: AnyArray
-    values: FloatArray
-    labels: AnyArray | None = None
-
-    def take(self, positions: IndexArray) -> PoolRows:
-        """Return some of the rows, in this order."""
-        labels = None if self.labels is None else self.labels[positions]
-        return PoolRows(
-            self.indices[positions], self.rows[positions], self.values[positions], labels
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +52,7 @@ class Pool:
 
     def closest(
         self, w: FloatArray, intercept: float, labelled: IndexArray, count: int
-    ) -> PoolRows:
+    ) -> SelectedRows:
         """Return the `count` rows of least distance to a hyperplane. One read.
 
         Parameters
@@ -89,14 +65,14 @@ class Pool:
 
         Returns
         -------
-        PoolRows
+        SelectedRows
             The closest first. Rows at one distance in the order of the pool.
         """
         query = w, intercept, keys_of(labelled, self.starts)
         rows = select_rows(self.blocks, _distances, count, broadcast=query).value
         return self._numbered(rows.take(np.argsort(rows.values, kind="stable")))
 
-    def fetch(self, indices: IndexArray) -> PoolRows:
+    def fetch(self, indices: IndexArray) -> SelectedRows:
         """Return rows by their numbers, reading only the blocks that hold them.
 
         Rows that the blocks leave out, such as those with NaN, are missing from what is
@@ -110,7 +86,7 @@ class Pool:
         present = [positions[key] for key in keys.tolist() if key in positions]
         return self._numbered(rows.take(np.array(present, dtype=np.int64)))
 
-    def draw(self, rng: np.random.Generator, count: int) -> PoolRows:
+    def draw(self, rng: np.random.Generator, count: int) -> SelectedRows:
         """Draw rows in proportion to their weights, each on its own. Reads only their blocks."""
         edges = np.cumsum(self.weights)
         drawn = rng.random(count) * edges[-1]
@@ -128,9 +104,8 @@ class Pool:
         rows: SelectedRows = read.value
         return rows
 
-    def _numbered(self, rows: SelectedRows) -> PoolRows:
-        numbers = row_numbers(rows.keys, self.starts)
-        return PoolRows(numbers, dense_rows(rows.block.points), rows.values, rows.block.labels)
+    def _numbered(self, rows: SelectedRows) -> SelectedRows:
+        return replace(rows, keys=row_numbers(rows.keys, self.starts))
 
 
 def _distances(

@@ -284,7 +284,7 @@ def _look_up(labels: Any, _rows: AnyArray, indices: IndexArray) -> list[Any]:
 
 
 def _labels_of_pool(pool: Pool, _rows: AnyArray, indices: IndexArray) -> AnyArray | None:
-    return pool.fetch(indices).labels
+    return pool.fetch(indices).block.labels
 
 
 def _two_classes(y: Any) -> AnyArray:
