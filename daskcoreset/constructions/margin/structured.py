@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +42,6 @@ from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.execution.select import SelectedRows, row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
-
-T = TypeVar("T")
 
 # Triples of all blocks that a read returns at most.
 _MAX_TRIPLES = 1000
@@ -265,33 +263,6 @@ class MultiClassProblem(ClassProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class _Examples:
-    """The examples of a block, one after another.
-
-    Attributes
-    ----------
-    block : Block
-    block_index : int
-    labels : ndarray of shape (n,), int64
-    starts : ndarray of shape (q + 1,), int64
-        Start of each example. The last entry is n.
-    """
-
-    block: Block
-    block_index: int
-    labels: IndexArray
-    starts: IndexArray
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def example(self, i: int) -> tuple[AnyArray, IndexArray]:
-        """Return the rows, dense float64, and the labels of an example."""
-        rows = slice(self.starts[i], self.starts[i + 1])
-        return dense(self.block.points[rows]), self.labels[rows]
-
-
-@dataclass(frozen=True, eq=False)
 class _Query:
     """A separator, and how labels are numbered.
 
@@ -341,38 +312,6 @@ def _codes_of(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow
     return InvalidRow(problem, block.number_of(row), "y", "pass labels of the classes only")
 
 
-def _read_examples(
-    blocks: RowBlocks,
-    query: _Query,
-    work: Callable[[_Examples, _Query], T],
-    merge: Callable[[T, T], T],
-) -> BlockResults[T]:
-    """Read once: ``work(examples, query)`` of the examples of every block, merged."""
-    of_block, merge_both = partial(_work_on_block, work=work), partial(_merge_both, merge=merge)
-    read = map_reduce(blocks, of_block, merge_both, broadcast=query)
-    value, ends = read.value
-    _refuse_cuts(read, ends)
-    return replace(read, value=value)
-
-
-def _work_on_block(
-    block: Block, block_index: int, query: _Query, *, work: Callable[[_Examples, _Query], T]
-) -> tuple[T, list[_Ends]] | InvalidRow:
-    if not block.weights.all():
-        block = block.take(np.flatnonzero(block.weights))
-    codes = _codes_of(block, query.classes)
-    if isinstance(codes, InvalidRow):
-        return codes
-    examples = _Examples(block, block_index, codes, _starts_of(block))
-    return work(examples, query), _ends(block, block_index)
-
-
-def _merge_both(
-    first: tuple[T, list[_Ends]], second: tuple[T, list[_Ends]], *, merge: Callable[[T, T], T]
-) -> tuple[T, list[_Ends]]:
-    return merge(first[0], second[0]), first[1] + second[1]
-
-
 def check_whole(blocks: RowBlocks) -> None:
     """Raise an error if a boundary of blocks lies between two rows of one group. One read."""
     read = map_reduce(blocks, _ends, add)
@@ -397,36 +336,44 @@ def _refuse_cuts(read: BlockResults[Any], ends: list[_Ends]) -> None:
         )
 
 
-def answers_of(problem: StructuredProblem, w: FloatArray, block: Block) -> IndexArray:
-    """Return the best answer to every example of a block, row by row."""
-    if not len(block):
-        return np.empty(0, dtype=np.int64)
-    return problem.rivals(w, block.points, None, _starts_of(block))[0]
+def predict_examples(
+    block: Block, *_: object, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
+) -> AnyArray:
+    """Predict the best answer to every example of a block, row by row."""
+    codes = np.empty(0, dtype=np.int64)
+    if len(block):
+        codes = problem.rivals(w, block.points, None, _starts_of(block))[0]
+    return codes if classes is None else classes[codes]
 
 
-def share_right(
-    blocks: RowBlocks, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
-) -> float:
-    """Return the share of the rows whose label is that of the best answer. One read.
+def share_right(blocks: RowBlocks, predict: Callable[[Block], AnyArray]) -> float:
+    """Return the share of the rows whose label is predicted. One read.
 
     Parameters
     ----------
-    blocks, problem, classes
-        As in `structured_margin`.
-    w : ndarray of shape (D,), float64
+    blocks : RowBlocks
+    predict : callable
+        ``predict(block)`` gives a label for every row. Picklable.
 
     Returns
     -------
     float
     """
-    counts = _read_examples(blocks, _Query(problem, w, classes), _count_right, np.add).value
-    return float(counts[0] / counts[1])
+    read = map_reduce(blocks, partial(_count_right, predict=predict), _added)
+    right, n_rows, ends = read.value
+    _refuse_cuts(read, ends)
+    return float(right / n_rows)
 
 
-def _count_right(examples: _Examples, query: _Query) -> IndexArray:
-    """Count the rows whose label is that of the best answer, and all rows."""
-    answers = answers_of(query.problem, query.w, examples.block)
-    return np.array([(answers == examples.labels).sum(), len(answers)])
+def _count_right(
+    block: Block, block_index: int, _: object, *, predict: Callable[[Block], AnyArray]
+) -> tuple[Any, ...]:
+    right = int((labels_of(block) == predict(block)).sum())
+    return right, len(block), _ends(block, block_index)
+
+
+def _added(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(map(add, first, second))
 
 
 # --- constraints -----------------------------------------------------------------------------
@@ -459,75 +406,82 @@ class Triples(SelectedRows):
 
 @dataclass(frozen=True, eq=False)
 class _Worst:
-    """Triples of least margin, the least margin of all, number of examples, largest label."""
+    """Triples of least margin, the least of all, number of examples, largest label, and ends."""
 
     triples: Triples
     margin: float
     n_examples: int
     largest: int
+    ends: list[_Ends]
 
     def merged(self, other: _Worst) -> _Worst:
-        # In the order of the data, so that merging stays associative.
-        triples = self.triples.joined(other.triples).smallest(_MAX_TRIPLES)
-        n_examples, largest = self.n_examples + other.n_examples, max(self.largest, other.largest)
-        return _Worst(triples, min(self.margin, other.margin), n_examples, largest)
-
-
-def _objects(values: list[Any]) -> AnyArray:
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
-
-
-def _worst_of(examples: _Examples, query: _Query, *, count: int) -> _Worst:
-    """Return `count` triples of least margin, of different labels where there are such."""
-    problem, block = query.problem, examples.block
-    chosen, margins = np.empty(0, dtype=np.int64), np.empty(0)
-    gaps, answers, wrong = [], [], []
-    if len(examples):
-        rivals, margins, losses = problem.rivals(
-            query.w, block.points, examples.labels, examples.starts
+        return _Worst(
+            # In the order of the data, so that merging stays associative.
+            self.triples.joined(other.triples).smallest(_MAX_TRIPLES),
+            min(self.margin, other.margin),
+            self.n_examples + other.n_examples,
+            max(self.largest, other.largest),
+            self.ends + other.ends,
         )
+
+
+def _worst_of_block(
+    block: Block, block_index: int, query: _Query, *, count: int
+) -> _Worst | InvalidRow:
+    """Return `count` triples of least margin, of different labels where there are such."""
+    if not block.weights.all():
+        block = block.take(np.flatnonzero(block.weights))
+    codes = _codes_of(block, query.classes)
+    if isinstance(codes, InvalidRow):
+        return codes
+    problem, starts = query.problem, _starts_of(block)
+    first, chosen, margins = starts[:-1], np.empty(0, dtype=np.int64), np.empty(0)
+    gaps, answers, wrong = [], [], []
+    if len(block):
+        rivals, margins, losses = problem.rivals(query.w, block.points, codes, starts)
         if query.slacks:
-            keys = row_keys(block, examples.block_index)[examples.starts[:-1]]
+            keys = row_keys(block, block_index)[first]
             margins = margins + np.array([query.slacks.get(key, 0.0) for key in keys.tolist()])
-        chosen = _diverse(examples, rivals, margins, count)
+        chosen = _diverse(np.stack([codes[first], rivals[first]], axis=1), margins, count)
         for i in chosen.tolist():
-            x, y = examples.example(i)
-            rival = rivals[examples.starts[i] : examples.starts[i + 1]]
+            rows = slice(starts[i], starts[i + 1])
+            x, y, rival = dense(block.points[rows]), codes[rows].copy(), rivals[rows].copy()
             gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
             gaps.append(gap / losses[i])
-            answers.append(y.copy())
-            wrong.append(rival.copy())
+            answers.append(y)
+            wrong.append(rival)
     triples = Triples.of(
         block,
-        examples.block_index,
-        examples.starts[chosen],
+        block_index,
+        first[chosen],
         margins[chosen],
         differences=np.array(gaps).reshape(len(gaps), problem.dimension),
-        answers=_objects(answers),
-        rivals=_objects(wrong),
+        answers=np.fromiter(answers, dtype=object),
+        rivals=np.fromiter(wrong, dtype=object),
     )
-    least, largest = float(margins.min(initial=math.inf)), int(examples.labels.max(initial=0))
-    return _Worst(triples, least, len(examples), largest)
+    least, largest = float(margins.min(initial=math.inf)), int(codes.max(initial=0))
+    return _Worst(triples, least, len(first), largest, _ends(block, block_index))
 
 
-def _diverse(
-    examples: _Examples, rivals: IndexArray, margins: FloatArray, count: int
-) -> IndexArray:
+def _diverse(labels: IndexArray, margins: FloatArray, count: int) -> IndexArray:
     """Choose the worst example, the worst with other labels, and so on. Then the next worst."""
     reach = min(len(margins), 50 * count)
     order = np.argpartition(margins, reach - 1)[:reach] if reach < len(margins) else None
     order = np.arange(len(margins)) if order is None else np.sort(order)
     order = order[np.argsort(margins[order], kind="stable")]
-    first = examples.starts[order]
-    labels = np.stack([examples.labels[first], rivals[first]], axis=1)
-    _, new = np.unique(labels, axis=0, return_index=True)
+    _, new = np.unique(labels[order], axis=0, return_index=True)
     new = np.sort(new)[:count]
     repeated = np.setdiff1d(np.arange(len(order)), new)[: count - len(new)]
     chosen: IndexArray = order[np.sort(np.concatenate([new, repeated]))]
     return chosen
+
+
+def _read_worst(blocks: RowBlocks, query: _Query, count: int) -> BlockResults[_Worst]:
+    """Read once for the worst triples of every block."""
+    work = partial(_worst_of_block, count=count)
+    read = map_reduce(blocks, work, _Worst.merged, broadcast=query)
+    _refuse_cuts(read, read.value.ends)
+    return read
 
 
 # --- the margin ------------------------------------------------------------------------------
@@ -584,7 +538,7 @@ def structured_margin(
     Har-Peled, Roth and Zimak (2007), Fig. 1 and the section on structured output. Crammer and
     Singer (2001) for its multi-class form.
     """
-    D, worst_of = problem.dimension, partial(_worst_of, count=per_block)
+    D = problem.dimension
 
     def read(core: Triples, hard: HardMargin) -> Found[Triples]:
         slacks: dict[int, float] = {}
@@ -592,7 +546,7 @@ def structured_margin(
             of_examples = (hard.w[D:] / math.sqrt(C)).tolist()
             slacks = dict(zip(np.unique(core.keys).tolist(), of_examples, strict=True))
         query = _Query(problem, hard.w[:D], classes, slacks)
-        worst = _read_examples(blocks, query, worst_of, _Worst.merged).value
+        worst = _read_worst(blocks, query, per_block).value
         known = set(core.pairs())
         new = np.array([pair not in known for pair in worst.triples.pairs()], dtype=bool)
         new &= worst.triples.values < floors_of(hard, epsilon)[0]
@@ -600,9 +554,7 @@ def structured_margin(
         return Found(separator, worst.margin, worst.triples.take(np.flatnonzero(new)))
 
     # Without a separator every example is a violator.
-    first = _read_examples(blocks, _Query(problem, np.zeros(D), classes), worst_of, _Worst.merged)
-    if not first.value.n_examples:
-        raise InvalidInputError("X has no examples", argument="X", remedy="pass at least one")
+    first = _read_worst(blocks, _Query(problem, np.zeros(D), classes), per_block)
     loop = grow_core_set(
         first.value.triples,
         partial(_separate, C=C),

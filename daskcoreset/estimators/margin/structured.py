@@ -17,14 +17,13 @@ from daskcoreset.constructions.margin.structured import (
     MultiClassProblem,
     StructuredProblem,
     Triples,
-    answers_of,
     check_whole,
+    predict_examples,
     share_right,
     structured_margin,
 )
-from daskcoreset.core.block import Block
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.estimators.checks import is_in_memory, refuse_as
@@ -165,8 +164,30 @@ class StructuredMaxMargin(MarginModel):
             )
         blocks = self._labelled_blocks(X, y, groups=groups)
         problem, classes = self._problem_of(blocks)
-        found, softened = self._solved(blocks, problem, classes)
-        self._keep(found, problem, classes, softened=softened)
+        solve = partial(
+            structured_margin,
+            blocks,
+            problem,
+            float(self.epsilon),
+            classes=classes,
+            per_block=self.per_block,
+            max_passes=self.max_passes,
+            reads=int(classes is not None),
+        )
+        try:
+            found = solve()
+            facts = found.describe()
+        except NotSeparableError as error:
+            if self.on_inseparable == "raise":
+                raise
+            warn_user(
+                f"{error} A soft margin is fitted with C={self.C}; scale the features, change C, "
+                f'or pass on_inseparable="raise" to stop.'
+            )
+            found = solve(C=float(self.C))
+            # Its margins are those with slacks.
+            facts = {"converged": found.converged, "reads": found.reads}
+        self._keep(found, problem, classes, facts)
         return self
 
     def _problem_of(self, blocks: RowBlocks) -> tuple[StructuredProblem, AnyArray | None]:
@@ -188,51 +209,23 @@ class StructuredMaxMargin(MarginModel):
             )
         return made, summary.classes
 
-    def _solved(
-        self, blocks: RowBlocks, problem: StructuredProblem, classes: AnyArray | None
-    ) -> tuple[CoreSet[Triples], bool]:
-        """Return the result, and whether errors had to be allowed."""
-        solve = partial(
-            structured_margin,
-            blocks,
-            problem,
-            float(self.epsilon),
-            classes=classes,
-            per_block=self.per_block,
-            max_passes=self.max_passes,
-            reads=int(classes is not None),
-        )
-        try:
-            return solve(), False
-        except NotSeparableError as error:
-            if self.on_inseparable == "raise":
-                raise
-            warn_user(
-                f"{error} A soft margin is fitted with C={self.C}; scale the features, change C, "
-                f'or pass on_inseparable="raise" to stop.'
-            )
-        return solve(C=float(self.C)), True
-
     def _keep(
         self,
         found: CoreSet[Triples],
         problem: StructuredProblem,
         classes: AnyArray | None,
-        *,
-        softened: bool,
+        facts: dict[str, Any],
     ) -> None:
         for name in ("coef_", "intercept_", "coreset_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.problem_, self.result_, self.w_ = problem, found, found.w
+        self._predict_block = partial(predict_examples, problem=problem, w=found.w, classes=classes)
         self.margin_, self.core_margin_ = found.margin, found.core_margin
         self.classes_ = np.arange(found.largest_label + 1) if classes is None else classes
         if isinstance(problem, MultiClassProblem) and classes is not None:
             W, b = problem.planes_of_rows(found.w)
             two = len(classes) == 2
             self._set_hyperplanes(W[1:] - W[:1] if two else W, b[1:] - b[:1] if two else b)
-            facts = found.describe()
-            if softened:  # margins are those with slacks
-                facts = {name: facts[name] for name in ("epsilon", "converged", "reads")}
             self._keep_core("structured_max_margin", found.rows(), found.n_rows, facts)
 
     def predict(self, X: Any, *, groups: Any = None) -> Any:
@@ -257,17 +250,21 @@ class StructuredMaxMargin(MarginModel):
         check_is_fitted(self)
         if groups is None and hasattr(self, "coef_"):
             return super().predict(X)
-        predict = partial(_predict_block, problem=self.problem_, w=self.w_, classes=self._values())
-        data = None
-        if is_in_memory(groups):
-            data = self._validate_in_memory(X, None, None, reset=False)
-        if data is not None:
-            blocks = row_blocks(data.X, groups=groups, chunks=data.X.shape[0])
-            return map_reduce(blocks, predict, np.append).value
-        blocks = self._open(X, groups=groups)
+        blocks = self._examples(X, None, groups)
+        if blocks.in_memory:
+            return map_reduce(blocks, self._predict_block, np.append).value
         if groups is not None:
             check_whole(blocks)
-        return map_rows(blocks, predict, dtype=self.classes_.dtype)
+        return map_rows(blocks, self._predict_block, dtype=self.classes_.dtype)
+
+    def _examples(self, X: Any, y: Any, groups: Any) -> RowBlocks:
+        """Open examples for a fitted model: those in memory as one block."""
+        data = None
+        if is_in_memory(groups):
+            data = self._validate_in_memory(X, y, None, reset=False)
+        if data is None:
+            return self._open(X, y, groups=groups)
+        return row_blocks(data.X, data.y, groups=groups, chunks=data.X.shape[0])
 
     def score(
         self,
@@ -301,13 +298,7 @@ class StructuredMaxMargin(MarginModel):
                 argument="y",
                 remedy="pass y, and leave out sample_weight",
             )
-        if is_in_memory(X, y, groups):
-            return float((np.asarray(y) == self.predict(X, groups=groups)).mean())
-        blocks = self._open(X, y, groups=groups)
-        return share_right(blocks, self.problem_, self.w_, self._values())
-
-    def _values(self) -> AnyArray | None:
-        return None if isinstance(self.problem, StructuredProblem) else self.classes_
+        return share_right(self._examples(X, y, groups), self._predict_block)
 
     def decision_function(self, X: Any) -> Any:
         """Score of every class, for "multiclass".
@@ -332,11 +323,3 @@ class StructuredMaxMargin(MarginModel):
                 'only problem="multiclass" scores every class', remedy="call predict instead"
             )
         return super().decision_function(X)
-
-
-def _predict_block(
-    block: Block, *_: object, problem: StructuredProblem, w: FloatArray, classes: AnyArray | None
-) -> AnyArray:
-    """Predict the best answer to every example of a block."""
-    codes = answers_of(problem, w, block)
-    return codes if classes is None else classes[codes]
