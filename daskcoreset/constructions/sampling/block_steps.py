@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, SentRows
 from daskcoreset.core.block import Block, ReadBlock
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.labels import class_order
@@ -59,38 +59,71 @@ def _classes(construction: Sensitivity[Any], block: Block) -> dict[Any, int]:
     return {label: count for label, count in zip(labels, counts, strict=True) if count}
 
 
-def summarise_block(
-    construction: Sensitivity[Any], seed: int, fold: int, rows: ReadBlock, previous: Any
-) -> BlockReport | InvalidRow:
-    """Summarise one block in one of several folds. `previous` is the finalized summary before."""
-    with ignore_overflow():
+@dataclass(frozen=True)
+class SummariseBlock:
+    """The work on a block in one of several folds: its summary, and candidates if they are wanted.
+
+    With one fold the scores are the block's own. With several they are those of the finalized
+    summary of the fold before, so that blocks give candidates in proportion to their scores.
+
+    Attributes
+    ----------
+    construction : Sensitivity
+    seed : int
+    fold : int
+    n_candidates : float, default=0
+        Candidates that all blocks propose, in the last fold of a build with one pass. 0 for none.
+    n_rows : int or None, default=None
+        Rows in all, where known: a block gives candidates in proportion to its rows.
+    n_blocks : int, default=1
+        If it is unknown, every block gives the same number.
+    """
+
+    construction: Sensitivity[Any]
+    seed: int
+    fold: int
+    n_candidates: float = 0.0
+    n_rows: int | None = None
+    n_blocks: int = 1
+
+    @ignore_overflow()
+    def __call__(self, rows: ReadBlock, previous: Any) -> BlockReport | InvalidRow:
+        """Summarise one block. `previous` is the finalized summary of the fold before."""
+        construction, index = self.construction, rows.index
         block = _block_of(construction, rows)
         if isinstance(block, InvalidRow):
             return block
-        rng = stream(seed, Stage.SUMMARIES, rows.index, fold)
+        rng = stream(self.seed, Stage.SUMMARIES, index, self.fold)
         local = construction.block_summary(block, previous, rng)
-        if fold == construction.n_folds - 1:
-            return _last_report(construction, rows, local, previous)
-    return BlockReport(_weights(rows), summary_of(local), classes=_classes(construction, block))
+        summary = summary_of(local)
+        summaries: dict[int, Any] = {}
+        total_scores: dict[int, float] = {}
+        if self.fold == construction.n_folds - 1:  # what the final draw needs of every block
+            if isinstance(local, Scored) and local.total is not None:
+                total_scores[index] = construction.total_scores(summary, previous)
+            else:
+                summaries[index] = summary
+        sent = {index: self._proposed(block, rows, local)} if self.n_candidates else {}
+        classes = _classes(construction, block)
+        return BlockReport(_weights(rows), summary, summaries, total_scores, sent, classes)
 
-
-def _last_report(
-    construction: Sensitivity[Any],
-    rows: ReadBlock,
-    local: Any,
-    previous: Any,
-    *candidates: Candidates,
-) -> BlockReport:
-    """Report of the last fold: with the summary, or the estimated sum of scores instead."""
-    summary = summary_of(local)
-    summaries: dict[int, Any] = {}
-    total_scores: dict[int, float] = {}
-    if isinstance(local, Scored) and local.total is not None:
-        total_scores[rows.index] = construction.total_scores(summary, previous)
-    else:
-        summaries[rows.index] = summary
-    classes = _classes(construction, rows.valid_block)
-    return BlockReport(_weights(rows), summary, summaries, total_scores, candidates, classes)
+    def _proposed(self, block: Block, rows: ReadBlock, local: Any) -> SentRows:
+        construction = self.construction
+        if not isinstance(local, Scored):
+            local = Scored(local, construction.scores(block, local))
+        rng = stream(self.seed, Stage.CANDIDATES, rows.index)
+        if local.total is None:
+            # By rows, since a block cannot know its share of the scores; the root, which can,
+            # has a block read again that gave too few.
+            share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
+            # A whole number, so that chance does not decide how many: that would add variance.
+            target = np.ceil(self.n_candidates * share)
+            return _candidates(construction, block, local.scores, target, rng)
+        # The estimated scores are of all the data, so that a block gives what is due to it, and is
+        # read again in no case.
+        inclusion = np.minimum(local.scores * (self.n_candidates / local.total), 1.0)
+        chosen = draw_candidates(construction, block, local.scores, inclusion, rng)
+        return SentRows(block.take(chosen), inclusion[chosen])
 
 
 def sum_scores(construction: Sensitivity[Any], rows: ReadBlock, summary: Any) -> BlockReport:
@@ -98,57 +131,6 @@ def sum_scores(construction: Sensitivity[Any], rows: ReadBlock, summary: Any) ->
     with ignore_overflow():
         scores = construction.scores(rows.valid_block, summary)
     return BlockReport(_weights(rows), total_scores={rows.index: float(scores.sum())})
-
-
-@dataclass(frozen=True)
-class ProposeCandidates:
-    """The work on a block in the last fold: its summary, and candidates for the final draw.
-
-    With one fold the scores are the block's own. With several they are those of the finalized
-    summary of the fold before, so that blocks give candidates in proportion to their scores.
-
-    Attributes
-    ----------
-    n_candidates : float
-        Candidates to be proposed in all.
-    n_rows : int or None
-        Rows in all, where known: a block gives candidates in proportion to its rows.
-    n_blocks : int
-        If it is unknown, every block gives the same number.
-    """
-
-    construction: Sensitivity[Any]
-    seed: int
-    n_candidates: float
-    n_rows: int | None
-    n_blocks: int
-
-    def __call__(self, rows: ReadBlock, previous: Any) -> BlockReport | InvalidRow:
-        """Summarise one block and draw its candidates."""
-        construction, index = self.construction, rows.index
-        block = _block_of(construction, rows)
-        if isinstance(block, InvalidRow):
-            return block
-        with ignore_overflow():
-            summaries = stream(self.seed, Stage.SUMMARIES, index, construction.n_folds - 1)
-            local = construction.block_summary(block, previous, summaries)
-            if not isinstance(local, Scored):
-                local = Scored(local, construction.scores(block, local))
-            rng = stream(self.seed, Stage.CANDIDATES, index)
-            if local.total is None:
-                # By rows, since a block cannot know its share of the scores; the root, which can,
-                # has a block read again that gave too few.
-                share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
-                # A whole number, so that chance does not decide how many: that would add variance.
-                target = np.ceil(self.n_candidates * share)
-                found = _candidates(construction, block, index, local.scores, target, rng)
-            else:
-                # The estimated scores are of all the data, so that a block gives what is due to
-                # it, and is read again in no case.
-                inclusion = np.minimum(local.scores * (self.n_candidates / local.total), 1.0)
-                chosen = draw_candidates(construction, block, local.scores, inclusion, rng)
-                found = Candidates(index, block.take(chosen), inclusion[chosen])
-            return _last_report(construction, rows, local, previous, found)
 
 
 def draw_candidates(
@@ -188,23 +170,20 @@ def draw_candidates(
     return np.sort(order[systematic(inclusion[order], rng)])
 
 
-def _candidates(  # noqa: PLR0917 - all of them are always given
+def _candidates(
     construction: Sensitivity[Any],
     block: Block,
-    block_index: int,
     scores: FloatArray,
     target: float,
     rng: np.random.Generator,
-) -> Candidates:
+) -> SentRows:
     inclusion = inclusion_probabilities(scores, target)
     if len(block) and inclusion.min() == 1.0:  # all rows, of which no copy is needed
-        return Candidates(block_index, block.numbered(), inclusion, target=np.inf)
+        return SentRows(block.numbered(), inclusion)
     chosen = draw_candidates(construction, block, scores, inclusion, rng)
-    # One look clears the usual case, in which no row is certain.
-    is_partial = 0.0 < inclusion.max(initial=0.0) < 1.0
-    if not is_partial and not ((inclusion > 0.0) & (inclusion < 1.0)).any():
+    if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf  # all rows with a score are here: reading the block again would add none
-    return Candidates(block_index, block.take(chosen), inclusion[chosen], target=target)
+    return SentRows(block.take(chosen), inclusion[chosen], target)
 
 
 def take_block(
@@ -215,8 +194,8 @@ def take_block(
     block = _block_of(construction, rows)
     if isinstance(block, InvalidRow):
         return block
-    candidates = Candidates(rows.index, block.numbered(), np.ones(len(block)))
-    return BlockReport(_weights(rows), candidates=(candidates,))
+    sent = SentRows(block.numbered(), np.ones(len(block)))
+    return BlockReport(_weights(rows), sent={rows.index: sent})
 
 
 @dataclass(frozen=True)
@@ -238,15 +217,8 @@ class DrawRequested:
         with ignore_overflow():
             scores = self.construction.scores(block, request.summary)
             if self.sampling == "systematic":
-                candidates = _candidates(self.construction, block, index, scores, target, rng)
-            else:
-                candidates = _independent_draws(block, index, scores, target, rng)
-        return BlockReport(_weights(rows), candidates=(candidates,))
-
-
-def _independent_draws(
-    block: Block, block_index: int, scores: FloatArray, quota: int, rng: np.random.Generator
-) -> Candidates:
-    """Draw as many rows as the quota of the block is (section 4.2, round two)."""
-    chosen = draw_with_replacement(scores, int(quota), rng)
-    return Candidates(block_index, block.take(chosen), scores[chosen])
+                sent = _candidates(self.construction, block, scores, target, rng)
+            else:  # as many rows as the quota of the block is (section 4.2, round two)
+                chosen = draw_with_replacement(scores, int(target), rng)
+                sent = SentRows(block.take(chosen), scores[chosen])
+        return BlockReport(_weights(rows), sent={index: sent})

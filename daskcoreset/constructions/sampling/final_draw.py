@@ -2,7 +2,7 @@ r"""The final draw: from the candidates that the blocks sent to the rows of a co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,13 +13,12 @@ from daskcoreset.constructions.sampling.block_steps import DrawRequested
 from daskcoreset.constructions.sampling.held_out import HeldOut, hold_out
 from daskcoreset.constructions.sampling.messages import (
     BlockReport,
-    Candidates,
-    CandidatesOfBlocks,
     DrawRequest,
+    SentRows,
     check_report,
     merge_reports,
 )
-from daskcoreset.core.block import Block
+from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import check_total_scores, ignore_overflow
@@ -29,7 +28,8 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.errors import CoresetError
 from daskcoreset.execution.engine import BlockResults, Reduction
 from daskcoreset.execution.steps import Request, Steps
-from daskcoreset.sensitivities import Sensitivity, draw as drawing
+from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.draw import Candidates
 
 # Candidates per row of the coreset. The share of the variance that the first stage adds is 1 / 4.
 OVERSAMPLING = 4
@@ -38,6 +38,9 @@ OVERSAMPLING = 4
 MIN_CANDIDATES = 20_000
 
 Results = BlockResults[BlockReport]
+
+# What blocks sent, by their indices, in order.
+Sent = Mapping[int, SentRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,36 +170,40 @@ class FinalDraw:
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
         """Draw from the candidates of the second read."""
         check_report(second)
+        sent = second.value.sent
         if request.targets is None:
-            return self._everything(second)
+            return self._everything(second, sent)
         if self.sampling == "systematic":
-            candidates = CandidatesOfBlocks.joined(second.value.candidates)
-            return self._reweighted(results, candidates)
-        _, total_scores = self._total_scores(results)
-        return self._weighted(results, second.value.candidates, total_scores.sum())
+            return self._drawn(results, sent)
+        return self._weighted(results, sent)
 
     def draw_proposed(self, results: Results) -> Steps[Selection]:
-        """Draw from the candidates that the blocks proposed in the last fold."""
+        """Draw from the candidates that the blocks proposed in the last fold.
+
+        Blocks that have sent too few are read again.
+        """
         results = self.finalize(results, self.construction.n_folds - 1)
-        if results.n_kept <= self.size:
-            # Known only now, where Dask does not know the number of rows before reading.
-            return (yield from self._completed(results))
-        return (yield from self._refined(results))
-
-    def _completed(self, results: Results) -> Steps[Selection]:
-        """Take all rows: read blocks again that did not propose each of theirs."""
-        candidates = CandidatesOfBlocks.joined(results.value.candidates)
-        lacking = candidates.counts < np.array([results.kept[i] for i in candidates.blocks])
-        again = candidates.blocks[lacking].tolist()
-        if again:
-            every = yield self._again(self.request_chunk(), DrawRequest(None, None), again)
-            check_report(every)
-            candidates = candidates.replaced(every.value.candidates)
-        report = BlockReport(results.value.weights, candidates=candidates)
-        return self._everything(replace(results, value=report), rereads=len(again))
-
-    def _again(self, chunk: DrawRequested, request: DrawRequest, blocks: Iterable[int]) -> Request:
-        return Request(self.reduction(chunk), request, sorted(blocks))
+        sent = results.value.sent
+        # Known only now, where Dask does not know the number of rows before reading.
+        complete = results.n_kept <= self.size
+        if complete:
+            short = [block for block, own in sent.items() if len(own.rows) < results.kept[block]]
+            request = DrawRequest(None, None)
+        else:
+            blocks, total_scores = self._total_scores(results)
+            shares = dict(zip(blocks, total_scores / total_scores.sum(), strict=True))
+            # By the number requested of the block, not the number drawn: that would be biased.
+            short = [block for block in blocks if self.size * shares[block] > sent[block].target]
+            targets = {block: np.ceil(self.n_candidates * shares[block]) for block in short}
+            request = DrawRequest(results.value.summary, targets)
+        if short:
+            chunk = self.request_chunk(Stage.TOP_UP)
+            again = yield Request(self.reduction(chunk), request, short)
+            again.check()
+            sent = {**sent, **again.value.sent}
+        if complete:
+            return self._everything(results, sent, len(short))
+        return self._drawn(results, sent, len(short))
 
     def _total_scores(self, results: Results) -> tuple[list[int], FloatArray]:
         """Blocks, and the sums of their scores."""
@@ -211,48 +218,40 @@ class FinalDraw:
             check_total_scores(found.sum(), self.construction.name)
         return blocks, found
 
-    def _refined(self, results: Results) -> Steps[Selection]:
-        """Read blocks again whose candidates are too few for their share of the scores."""
-        _, total_scores = self._total_scores(results)
-        shares = total_scores / total_scores.sum()
-        candidates = CandidatesOfBlocks.joined(results.value.candidates)
-        # By the number requested of the block, not the number drawn: that would be biased.
-        lacking = self.size * shares > candidates.targets
-        short = candidates.blocks[lacking].tolist()
-        if short:
-            requested = np.ceil(self.n_candidates * shares[lacking])
-            targets = dict(zip(short, requested.tolist(), strict=True))
-            request = DrawRequest(results.value.summary, targets)
-            again = yield self._again(self.request_chunk(Stage.TOP_UP), request, short)
-            candidates = candidates.replaced(again.value.candidates)
-        return self._reweighted(results, candidates, len(short))
-
-    def _reweighted(
-        self, results: Results, candidates: CandidatesOfBlocks, rereads: int = 0
-    ) -> Selection:
+    def _drawn(self, results: Results, sent: Sent, rereads: int = 0) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
-        rows, indices = _gather(candidates, results.offsets())
+        rows, indices, first = _gather(sent, results.offsets())
         # Every candidate came with chance first; s / first makes the chance of a row in the
         # coreset proportional to s again, whichever block it is from.
-        first = candidates.probability
+        return self._selected(results, Candidates(rows, first), indices, self.size, rereads)
+
+    def _weighted(self, results: Results, sent: Sent) -> Selection:
+        r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
+        rows, indices, scores = _gather(sent, results.offsets())
+        q = scores / self._total_scores(results)[1].sum()
+        places, weights = merge_duplicates(indices, rows.weights / (self.size * q))
+        rows = rows.take(places)
+        # All of them are taken, with the weights that the construction gives them.
+        candidates = Candidates(rows, rows.weights / weights)
+        return self._selected(results, candidates, indices[places], len(rows))
+
+    def _selected(
+        self,
+        results: Results,
+        candidates: Candidates,
+        indices: IndexArray,
+        size: int,
+        rereads: int = 0,
+    ) -> Selection:
         summary = results.value.summary
-        rng = stream(self.seed, Stage.ROOT)
         with ignore_overflow():
-            pool = drawing.Candidates(rows, first)
-            drawn = self.construction.draw(pool, summary, self.size, rng)
+            drawn = self.construction.draw(candidates, summary, size, stream(self.seed, Stage.ROOT))
         held_out = None
         if self.n_held_out:
-            held_out = hold_out(
-                rows,
-                drawn.chosen,
-                first,
-                drawn.second,
-                results.value.weight,
-                self.n_held_out,
-                stream(self.seed, Stage.HELD_OUT),
-            )
+            rng = stream(self.seed, Stage.HELD_OUT)
+            held_out = hold_out(candidates, drawn, results.value.weight, self.n_held_out, rng)
         return Selection(
-            rows.take(drawn.chosen),
+            candidates.rows.take(drawn.chosen),
             drawn.weights,
             indices[drawn.chosen],
             results,
@@ -261,33 +260,16 @@ class FinalDraw:
             held_out=held_out,
         )
 
-    def _weighted(self, results: Results, sent: Iterable[Candidates], total: float) -> Selection:
-        r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
-        candidates = CandidatesOfBlocks.joined(sent)
-        rows, indices = _gather(candidates, results.offsets())
-        q = candidates.probability / total
-        first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
-        rows = rows.take(first)
-        # All of them are taken, with the weights that the construction gives them.
-        pool = drawing.Candidates(rows, rows.weights / weights)
-        rng, summary = stream(self.seed, Stage.ROOT), results.value.summary
-        with ignore_overflow():
-            drawn = self.construction.draw(pool, summary, len(rows), rng)
-        facts = {**self.construction.provenance(summary), **drawn.facts}
-        return Selection(rows, drawn.weights, indices[first], results, facts=facts)
-
-    def _everything(self, results: Results, rereads: int = 0) -> Selection:
-        check_report(results)
-        candidates = CandidatesOfBlocks.joined(results.value.candidates)
-        rows, indices = _gather(candidates, results.offsets())
-        if len(candidates) == 1:  # perhaps views of a block, which a coreset must not be
+    def _everything(self, results: Results, sent: Sent, rereads: int = 0) -> Selection:
+        rows, indices, _ = _gather(sent, results.offsets())
+        if len(sent) == 1:  # perhaps views of a block, which a coreset must not be
             rows = rows.take(np.arange(len(rows)))
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
 
 
-def _gather(candidates: CandidatesOfBlocks, offsets: Mapping[int, int]) -> tuple[Block, IndexArray]:
-    """Return rows of all blocks with their row numbers in all the data."""
-    rows = candidates.rows
-    starts = np.repeat([offsets[i] for i in candidates.blocks.tolist()], candidates.counts)
+def _gather(sent: Sent, offsets: Mapping[int, int]) -> tuple[Block, IndexArray, FloatArray]:
+    """Return rows of all blocks, their row numbers in all the data, and their probabilities."""
+    rows = concatenate([own.rows for own in sent.values()])
+    starts = np.repeat([offsets[i] for i in sent], [len(own.rows) for own in sent.values()])
     assert rows.rows is not None  # noqa: S101 - blocks number what they send
-    return rows, starts + rows.rows
+    return rows, starts + rows.rows, np.concatenate([own.probability for own in sent.values()])

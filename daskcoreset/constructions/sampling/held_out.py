@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.block import Block
 from daskcoreset.core.sampling import systematic
-from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.sensitivities.draw import Candidates, Drawn
 from daskcoreset.sensitivities.estimated_error import rows_outside
 
 
@@ -113,25 +113,15 @@ class HeldOut:
         return judged
 
 
-def hold_out(  # noqa: PLR0917 - all of them are always given
-    rows: Block,
-    chosen: IndexArray,
-    first: FloatArray,
-    second: FloatArray,
-    total: float,
-    count: int,
-    rng: np.random.Generator,
+def hold_out(
+    candidates: Candidates, drawn: Drawn, total: float, count: int, rng: np.random.Generator
 ) -> HeldOut | None:
-    r"""Keep candidates that were not drawn.
+    """Keep candidates that were not drawn.
 
     Parameters
     ----------
-    rows : Block
-        The candidates.
-    chosen : ndarray of shape (m,), int64
-        Places of the rows that were drawn among them.
-    first, second : ndarray of shape (k,), float64
-        Probabilities :math:`\pi_1` and :math:`\pi_2` of being a candidate, and drawn then.
+    candidates : Candidates
+    drawn : Drawn
     total : float
         Weight of all the data.
     count : int
@@ -143,9 +133,10 @@ def hold_out(  # noqa: PLR0917 - all of them are always given
     HeldOut or None
         None where all candidates were drawn.
     """
+    rows, chosen = candidates.rows, drawn.chosen
     if len(chosen) == len(rows):
         return None
-    factors = rows_outside(chosen, first, second)
+    factors = rows_outside(chosen, candidates.first, drawn.second)
     positions = np.flatnonzero((factors > 0.0) & (rows.weights > 0.0))
     if not len(positions):
         return None

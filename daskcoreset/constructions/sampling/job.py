@@ -12,9 +12,8 @@ import numpy as np
 from daskcoreset.constructions.draws import warn_complete, warn_few
 from daskcoreset.constructions.job import Job
 from daskcoreset.constructions.sampling.block_steps import (
-    ProposeCandidates,
+    SummariseBlock,
     sum_scores,
-    summarise_block,
     take_block,
 )
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
@@ -49,8 +48,6 @@ class SamplingJob(Job[Coreset]):
         Whether the size is the caller's and not the default.
     n_clusters : int or None, default=None
         Centers of the solutions that the coreset is for, where the construction does not say.
-    warns : bool, default=True
-        Whether to warn of what was drawn.
     beside : callable or None, default=None
         Called with what was drawn when the coreset is made of it, in the process that asked for it.
     """
@@ -62,7 +59,6 @@ class SamplingJob(Job[Coreset]):
     normalize: bool = False
     size_given: bool = True
     n_clusters: int | None = None
-    warns: bool = True
     beside: Callable[[Selection], None] | None = None
 
     def __post_init__(self) -> None:
@@ -109,21 +105,22 @@ class SamplingJob(Job[Coreset]):
         reduction = final_draw.reduction
         if self.needs_all_rows:
             return (yield Request(reduction(partial(take_block, construction))))
-        # The last of several folds draws candidates, where a build has one pass.
-        folds = construction.n_folds - (self.passes == 1)
         results, summary = None, None
-        for fold in range(folds):
-            chunk = partial(summarise_block, construction, final_draw.seed, fold)
+        for fold in range(construction.n_folds):
+            # The last of several folds draws candidates, where a build has one pass.
+            proposes = self.passes == 1 and fold == construction.n_folds - 1
+            wanted = (final_draw.n_candidates, self.blocks.n_rows, self.blocks.n_blocks)
+            chunk = SummariseBlock(
+                construction, final_draw.seed, fold, *(wanted if proposes else ())
+            )
+            results = yield Request(reduction(chunk), summary)
+            if proposes:
+                # Where the candidates are, which are several times the rows that are drawn.
+                return engine.apply(final_draw.draw_if_enough, results) if engine.lazy else results
             # The next fold starts when this summary is there: no block is kept for it, and the
             # data are read again.
-            results = engine.apply(
-                partial(final_draw.finalize, fold=fold), (yield Request(reduction(chunk), summary))
-            )
+            results = engine.apply(partial(final_draw.finalize, fold=fold), results)
             summary = engine.apply(_summary_of, results)
-        if self.passes == 1:
-            results = yield Request(reduction(self._proposals), summary)
-            # Where the candidates are, which are several times the rows that are drawn.
-            return engine.apply(final_draw.draw_if_enough, results) if engine.lazy else results
         if self._sums_scores:
             # Quotas of independent draws must follow the exact sums, or weights are biased.
             by_block = reduction(partial(sum_scores, construction))
@@ -144,18 +141,6 @@ class SamplingJob(Job[Coreset]):
             return self.final_draw.draw_requested(drawn, DrawRequest(None, None), drawn)
         return (yield from self.final_draw.draw_proposed(drawn))
 
-    @property
-    def _proposals(self) -> ProposeCandidates:
-        draw = self.final_draw
-        blocks = self.blocks
-        return ProposeCandidates(
-            draw.construction,
-            draw.seed,
-            draw.n_candidates,
-            blocks.n_rows,
-            blocks.n_blocks,
-        )
-
     def _coreset(self, selection: Selection) -> Coreset:
         if self.beside is not None:
             self.beside(selection)
@@ -163,8 +148,7 @@ class SamplingJob(Job[Coreset]):
         rows = selection.rows
         # What comes of it is checked by the coreset that is made of it.
         points = from_checked(rows.points, selection.weights, selection.indices, rows.labels)
-        if self.warns:
-            self._warn(selection)
+        self._warn(selection)
         record = {
             "sampling": draw.sampling,
             "seed": draw.seed,

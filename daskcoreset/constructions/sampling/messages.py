@@ -3,109 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.block import Block, concatenate
+from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import no_weight_error
 from daskcoreset.core.messages import ignore_overflow
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Sensitivity
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class SentRows:
     """Rows that one block sent to the final draw.
 
     Attributes
     ----------
-    block_index : int
     rows : Block
         The rows, in the order of the draws.
     probability : ndarray of shape (k,), float64
-        Probability of inclusion (systematic), or per draw (multinomial).
+        Probability of inclusion (systematic), or score (multinomial).
     target : float
-        Rows requested of the block. Infinite where it gave all that have a score, so
-        that nothing was left to chance.
+        Rows requested of the block. Infinite if it gave all that have a score, so that nothing was
+        left to chance.
     """
 
-    block_index: int
     rows: Block
     probability: FloatArray
     target: float = np.inf
-
-
-@dataclass(frozen=True, eq=False)
-class CandidatesOfBlocks:
-    """Candidates of several blocks, as arrays that go on from block to block.
-
-    Attributes
-    ----------
-    blocks, counts : ndarray of shape (n,), int64
-        Indices of the blocks, and how many rows each has sent.
-    targets : ndarray of shape (n,), float64
-    rows : Block
-    probability : ndarray of shape (k,), float64
-    """
-
-    blocks: IndexArray
-    counts: IndexArray
-    targets: FloatArray
-    rows: Block
-    probability: FloatArray
-
-    @classmethod
-    def joined(cls, parts: Iterable[Candidates | CandidatesOfBlocks]) -> CandidatesOfBlocks:
-        """Put candidates of one or more blocks after one another."""
-        if isinstance(parts, cls):
-            return parts
-        each = [
-            cls(
-                np.array([part.block_index]),
-                np.array([len(part.rows)]),
-                np.array([part.target], dtype=np.float64),
-                part.rows,
-                part.probability,
-            )
-            if isinstance(part, Candidates)
-            else part
-            for part in parts
-        ]
-        if len(each) == 1:
-            return each[0]
-        return cls(
-            np.concatenate([part.blocks for part in each]),
-            np.concatenate([part.counts for part in each]),
-            np.concatenate([part.targets for part in each]),
-            concatenate([part.rows for part in each]),
-            np.concatenate([part.probability for part in each]),
-        )
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    def __iter__(self) -> Iterator[Candidates]:
-        """Give the candidates of one block after another; views."""
-        stops = np.cumsum(self.counts)
-        for i, (block, stop) in enumerate(zip(self.blocks.tolist(), stops.tolist(), strict=True)):
-            part = slice(stop - int(self.counts[i]), stop)
-            yield Candidates(
-                block,
-                self.rows.take(part),
-                self.probability[part],
-                float(self.targets[i]),
-            )
-
-    def replaced(self, parts: Iterable[Candidates]) -> CandidatesOfBlocks:
-        """Return the same with other candidates of some blocks."""
-        by_block = {part.block_index: part for part in parts}
-        return self.joined(by_block.get(part.block_index, part) for part in self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +53,8 @@ class BlockReport:
         Summary of every block in the last fold. None where the sums of scores are sent instead.
     total_scores : mapping of int to float
         Sums of the scores of every block, where a read added them up.
-    candidates : tuple of Candidates, or CandidatesOfBlocks
+    sent : mapping of int to SentRows
+        Rows of every block that are candidates for the final draw.
     classes : mapping of label to int
         Rows of positive weight of every class, where labels are classes.
     """
@@ -131,7 +63,7 @@ class BlockReport:
     summary: Any = None
     summaries: dict[int, Any] = field(default_factory=dict)
     total_scores: Mapping[int, float] = field(default_factory=dict)
-    candidates: tuple[Candidates, ...] | CandidatesOfBlocks = ()
+    sent: Mapping[int, SentRows] = field(default_factory=dict)
     classes: Mapping[Any, int] = field(default_factory=dict)
 
     @property
@@ -145,16 +77,12 @@ def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]
     summaries = [report.summary for report in reports if report.summary is not None]
     with ignore_overflow():
         summary = reduce(construction.merge, summaries) if summaries else None
-    candidates: list[Candidates | CandidatesOfBlocks] = []
-    for report in reports:
-        sent = report.candidates
-        candidates += [sent] if isinstance(sent, CandidatesOfBlocks) else sent
     return BlockReport(
         {index: weight for report in reports for index, weight in report.weights.items()},
         summary,
         {index: local for report in reports for index, local in report.summaries.items()},
         {index: sums for report in reports for index, sums in report.total_scores.items()},
-        CandidatesOfBlocks.joined(candidates) if candidates else (),
+        {index: sent for report in reports for index, sent in report.sent.items()},
         sum((Counter(report.classes) for report in reports), Counter()),
     )
 
