@@ -17,7 +17,7 @@ from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.portfolio import MAX_COLUMNS, DataSummary, Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import Engine, Reduction
-from daskcoreset.execution.steps import Request, Steps, names_of, run_together
+from daskcoreset.execution.steps import Request, Steps, listed, names_of, run_together
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Entries of the provenance that all members share.
@@ -67,7 +67,7 @@ class PortfolioJob(Job[Portfolio]):
         steps = {
             key: job.reading(replace(engine, member=names[key])) for key, job in self._all.items()
         }
-        return engine.apply(_listed, *run_together(engine, steps).values())
+        return engine.apply(listed, *run_together(engine, steps).values())
 
     def finish(self, engine: Engine, results: list[Any]) -> Portfolio:
         """Make all members."""
@@ -83,10 +83,6 @@ class PortfolioJob(Job[Portfolio]):
             "versions": package_versions(),
         }
         return Portfolio(members, shared, made.get(_MOMENTS))
-
-
-def _listed(*values: Any) -> list[Any]:
-    return list(values)
 
 
 # --- moments ------------------------------------------------------------------------------

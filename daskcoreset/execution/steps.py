@@ -91,7 +91,7 @@ def _answered(
     broadcasts = [request.broadcast for request in requests.values()]
     broadcast = None
     if any(value is not None for value in broadcasts):
-        broadcast = engine.apply(_listed, *broadcasts)
+        broadcast = engine.apply(listed, *broadcasts)
     again = {block for request in requests.values() for block in request.blocks or ()}
     results = _read(engine, Request(shared, broadcast, sorted(again) or None))
     if again:
@@ -145,7 +145,8 @@ def _combined(members: Sequence[_Member], parts: Sequence[Sequence[Any]]) -> lis
     return [member.combine(values) for member, values in zip(members, columns, strict=True)]
 
 
-def _listed(*values: Any) -> list[Any]:
+def listed(*values: Any) -> list[Any]:
+    """Return values as a list, for `Engine.apply`."""
     return list(values)
 
 

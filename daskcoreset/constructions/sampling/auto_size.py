@@ -20,9 +20,8 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import Engine, map_reduce
-from daskcoreset.execution.steps import run_together
+from daskcoreset.execution.steps import listed, run_together
 from daskcoreset.objectives import Objective
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
@@ -63,13 +62,7 @@ class AutoSize:
     def __post_init__(self) -> None:
         as_int("n_clusters", self.n_clusters)
         as_float("epsilon", self.epsilon)
-        as_float("delta", self.delta)
-        if self.delta < _LEAST_DELTA:
-            raise InvalidInputError(
-                f"delta must be at least {_LEAST_DELTA:g}, got {self.delta}",
-                argument="delta",
-                remedy="pass a larger number",
-            )
+        as_float("delta", self.delta, minimum=_LEAST_DELTA)
 
     @property
     def seedings(self) -> int:
@@ -80,25 +73,6 @@ class AutoSize:
     def start(self) -> int:
         """Rows of the first two coresets."""
         return max(_MIN_START, _ROWS_PER_CLUSTER * self.n_clusters)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Two coresets of one size, and the largest relative difference of a cost."""
-
-    size: int
-    disagreement: float
-    solutions: int
-    reads: int
-    on_data: float | None = None
-
-    def record(self) -> dict[str, Any]:
-        # JSON has no infinity: None where one cost is zero and the other is not.
-        differences = {"disagreement": self.disagreement}
-        if self.on_data is not None:
-            differences["on_data"] = self.on_data
-        finite = {name: v if math.isfinite(v) else None for name, v in differences.items()}
-        return {"size": self.size, **finite, "solutions": self.solutions, "reads": self.reads}
 
 
 def _total_costs(
@@ -116,58 +90,48 @@ class _Search:
     job: SamplingJob
     rule: AutoSize
     progress: bool | None
-    steps: list[_Step] = field(default_factory=list)
-    warnings_of_step: list[warnings.WarningMessage] = field(default_factory=list)
+    steps: list[dict[str, float]] = field(default_factory=list)
 
     def run(self) -> Coreset:
         """Double the size until two coresets agree with each other and with the data."""
         size, limit = self.rule.start, self._limit(self.job.blocks.n_rows)
         while True:
             size = min(size, limit)
-            pair = self._pair(size)
+            # Warnings about a coreset that is only a step concern nobody.
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                pair = self._pair(size)
             limit = self._limit(int(pair[0].provenance["n"]))
             both = _united(*pair)
             agreed = self._agrees(size, pair, both)
             if agreed or size >= limit:
-                self._repeat_warnings()
-                if not agreed:
-                    self._warn(size)
-                return self._union(size, pair, both, agreed=agreed)
+                break
             size *= 2
+        for warning in {str(one.message): one for one in reversed(said)}.values():
+            warnings.warn(warning.message, warning.category, stacklevel=caller_level())
+        if not agreed:
+            self._warn(size)
+        return self._union(size, pair, both, agreed=agreed)
 
     def _limit(self, n_rows: int | None) -> int:
         limit = max(_MAX_ROWS, self.rule.start)
         # Two coresets that together have as many rows as the data save nothing.
         return limit if n_rows is None else min(limit, max(1, n_rows // 2))
 
-    def _pair(self, size: int) -> tuple[Coreset, Coreset]:
-        """Build two coresets that share nothing but the data."""
+    def _pair(self, size: int) -> list[Coreset]:
+        """Build two coresets from the same reads, which share nothing but the data."""
         rng = stream(self.job.final_draw.seed, Stage.SIZING, 0, len(self.steps))
-        first, second = (
+        jobs = [
             replace(self.job, final_draw=replace(self.job.final_draw, size=size, seed=int(seed)))
             for seed in rng.integers(2**63, size=2)
-        )
-        # Warnings about a coreset that is only a step concern nobody.
-        with warnings.catch_warnings(record=True) as self.warnings_of_step:
-            warnings.simplefilter("always")
-            return self._built(first, second)
-
-    def _built(self, *jobs: SamplingJob) -> tuple[Coreset, Coreset]:
-        """Build two coresets from the same reads."""
+        ]
         engine = Engine.immediate(self.job.blocks, self.job.split_every)
         read = run_together(engine, {i: job.reading(engine) for i, job in enumerate(jobs)})
-        results = engine.compute(engine.apply(_listed, *read.values()), self.progress)
+        results = engine.compute(engine.apply(listed, *read.values()), self.progress)
         steps = {i: job.finishing(results[i]) for i, job in enumerate(jobs)}
-        first, second = run_together(engine, steps).values()
-        return first, second
+        return [*run_together(engine, steps).values()]
 
-    def _repeat_warnings(self) -> None:
-        """Give the warnings of the last two builds, each once."""
-        different = {str(one.message): one for one in reversed(self.warnings_of_step)}
-        for warning in different.values():
-            warnings.warn(warning.message, warning.category, stacklevel=caller_level())
-
-    def _agrees(self, size: int, pair: tuple[Coreset, Coreset], both: Block) -> bool:
+    def _agrees(self, size: int, pair: list[Coreset], both: Block) -> bool:
         """Compare costs of one solution after another. The first disagreement decides.
 
         A cluster that both coresets miss shows only in the data, which are read where they agree.
@@ -185,8 +149,9 @@ class _Search:
                 break
         else:
             on_data = self._on_data(objective, costs_on_both[:_SOLUTIONS_ON_DATA])
-        reads = 2 * self.job.reads + (on_data is not None)
-        self.steps.append(_Step(size, largest, len(costs_on_both), reads, on_data))
+        step = {"size": size, "disagreement": largest, "solutions": len(costs_on_both)}
+        step["reads"] = 2 * self.job.reads + (on_data is not None)
+        self.steps.append(step if on_data is None else step | {"on_data": on_data})
         return on_data is not None and on_data <= self.rule.epsilon
 
     def _on_data(self, objective: Objective[Any], costs_on_both: list[tuple[Any, float]]) -> float:
@@ -221,13 +186,16 @@ class _Search:
         for _ in range(self.rule.seedings):
             yield objective.seed(both, rng)
 
-    def _union(
-        self, size: int, pair: tuple[Coreset, Coreset], both: Block, *, agreed: bool
-    ) -> Coreset:
+    def _union(self, size: int, pair: list[Coreset], both: Block, *, agreed: bool) -> Coreset:
         """Return the union of both, in which a row of both is one row."""
         assert both.rows is not None  # noqa: S101 - those of the coresets
         chosen, weights = merge_duplicates(both.rows, both.weights)
         rows = both.take(chosen)
+        # JSON has no infinity: None where one cost is zero and the other is not.
+        steps = [
+            {name: value if math.isfinite(value) else None for name, value in step.items()}
+            for step in self.steps
+        ]
         record = thaw(pair[0].provenance)
         record["seed"] = self.job.final_draw.seed
         record["size"] = 2 * size
@@ -240,15 +208,15 @@ class _Search:
             "agreed": agreed,
             "size": size,
             "seeds": [coreset.provenance["seed"] for coreset in pair],
-            "steps": [step.record() for step in self.steps],
+            "steps": steps,
         }
         return Coreset(rows.points, weights, both.rows[chosen], rows.labels, record)
 
     def _warn(self, size: int) -> None:
         last = self.steps[-1]
-        differ = f"still differ by {last.disagreement:.3g}"
-        if last.on_data is not None:
-            differ = f"agree with each other, and differ from all the data by {last.on_data:.3g}"
+        differ = f"still differ by {last['disagreement']:.3g}"
+        if "on_data" in last:
+            differ = f"agree with each other, and differ from all the data by {last['on_data']:.3g}"
         warn_user(
             f"two coresets of {size} rows {differ}, and epsilon is "
             f"{self.rule.epsilon:g}. Larger coresets would save nothing, so the "
@@ -307,7 +275,3 @@ def _difference(first: float, second: float) -> float:
     if gap <= 1e-12 * max(first, second):
         return 0.0
     return gap / smaller if smaller > 0 else math.inf
-
-
-def _listed(*values: Any) -> list[Any]:
-    return list(values)
