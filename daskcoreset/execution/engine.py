@@ -107,7 +107,7 @@ class BlockResults(Generic[T]):
         if not self.n_kept:
             dropped = self.n_rows
             reason = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
-            raise InvalidInputError(f"{reason}", remedy="pass at least one usable row")
+            raise InvalidInputError(reason, argument="X", remedy="pass at least one usable row")
 
 
 @one_thread()

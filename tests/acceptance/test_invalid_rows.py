@@ -101,7 +101,7 @@ def test_build__bad_rows_dropped_and_indices_stay(
 
 @pairs(form=FORMS, draw=WAYS, size=[10, N])
 def test_build__no_row_that_is_finite_or_has_a_weight(form: Form, draw: Any, size: int) -> None:
-    with refused(None, f"none of the {N} rows of X is finite"):
+    with refused("X", f"none of the {N} rows of X is finite"):
         face.build(form(X * np.nan), size=size, on_invalid="drop", draw=draw)
     with refused("sample_weight", "sample_weight is zero on every row"):
         face.build(form(X), sample_weight=form(np.zeros(N)), size=size, draw=draw)
