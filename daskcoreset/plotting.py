@@ -215,16 +215,11 @@ def plot_audit(
     ax = _axes_for(ax)
     widest = float(np.abs(differences[np.isfinite(differences)]).max(initial=1e-3))
     placed = np.clip(np.nan_to_num(differences), -1.2 * widest, 1.2 * widest)
-    heights = np.arange(len(names))[::-1]
     ax.axvline(0.0, color="0.6", lw=0.8)
-    ax.hlines(heights, 0.0, placed, color=OTHER, lw=1.5)
-    ax.plot(placed, heights, "o", color=OTHER, ms=5)
-    for y, x, value in zip(heights, placed, differences, strict=True):
-        side = "right" if x < 0 else "left"
-        text = f"{100 * value:+.2f} %"
-        away = (-7 if x < 0 else 7, 0)
-        ax.annotate(text, (x, y), away, textcoords="offset points", ha=side, va="center")
-    ax.set_yticks(heights, labels=[_brief(name) for name in names])
+    titles = [_brief(name) for name in names]
+    bars = ax.barh(range(len(names)), placed, 0.3, tick_label=titles, color=OTHER)
+    ax.bar_label(bars, [f"{100 * value:+.2f} %" for value in differences], padding=4)
+    ax.invert_yaxis()  # the first one on top
     ax.set_xlim(-1.8 * widest, 1.8 * widest)  # with room for the words
     ax.locator_params(axis="x", nbins=6)
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")

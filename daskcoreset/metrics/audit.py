@@ -16,7 +16,7 @@ from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import as_float, as_int, check_flag, check_type
+from daskcoreset.core.validation import as_float, as_int, check_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import check_usable, data_of
@@ -247,27 +247,22 @@ class Audit:
         """
         from daskcoreset.plotting import plot_audit
 
-        weight = self.coreset_weight / self.data_weight - 1
+        names, _, _, differences = self._with_weight()
         title = f"{self.objective.name}, over {counted(self.n_rows, 'row')}"
-        names, differences = [*self.names, "total weight"], np.append(self.differences, weight)
         return plot_audit(names, differences, title, ax)
 
-    def _cells(self) -> list[tuple[str, str, str, str]]:
-        costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
-        cells = [(name, f"{c:.6g}", f"{x:.6g}", f"{gap:+.2%}") for name, c, x, gap in costs]
-        gap = self.coreset_weight / self.data_weight - 1
-        weights = (f"{self.coreset_weight:.6g}", f"{self.data_weight:.6g}", f"{gap:+.2%}")
-        return [*cells, ("total weight", *weights)]
-
-    def _title(self) -> str:
-        difference = f"distortion {self.distortion:.2%}"
-        return f"{self.objective.name}, {difference}, over {counted(self.n_rows, 'row')}"
+    def _with_weight(self) -> tuple[list[str], FloatArray, FloatArray, FloatArray]:
+        """Return names, both costs and differences, and those of the total weight last."""
+        ours = np.append(self.on_coreset, self.coreset_weight)
+        true = np.append(self.on_data, self.data_weight)
+        return [*self.names, "total weight"], ours, true, _quotient(ours - true, true)
 
     def __repr__(self) -> str:
-        return "\n".join([f"Audit({self._title()})", *text_table([_HEAD, *self._cells()])])
-
-
-_HEAD = ("solution", "on coreset", "on all data", "difference")
+        shape = f"distortion {self.distortion:.2%}, over {counted(self.n_rows, 'row')}"
+        lines = [("solution", "on coreset", "on all data", "difference")]
+        for name, ours, true, gap in zip(*self._with_weight(), strict=True):
+            lines.append((name, f"{ours:.6g}", f"{true:.6g}", f"{gap:+.2%}"))
+        return "\n".join([f"Audit({self.objective.name}, {shape})", *text_table(lines)])
 
 
 def audit(
@@ -344,11 +339,8 @@ def audit(
     ----------
     Schwiegelshohn and Sheikh-Omar (2022), section 4.
     """
-    check_type("coreset", coreset, Coreset, "pass Coreset objects only")
     check_type("objective", objective, (Objective, NoneType), "pass Objective objects only")
     seed = resolve_seed(random_state)
-    if progress is not None:
-        check_flag("progress", progress)
     rows = rows_of(coreset)
     check_usable(rows)
     labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
@@ -356,9 +348,9 @@ def audit(
         objective = cost_for(coreset, n_clusters, labelled=labelled, solutions=solutions)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
     on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
-    if sample_size is None:
-        sample_size = max(_MIN_SAMPLE, len(coreset))
-    size = as_int("sample_size", sample_size)
+    size = max(_MIN_SAMPLE, len(coreset))
+    if sample_size is not None:
+        size = as_int("sample_size", sample_size)
     if coreset.labels is not None and not labelled and isinstance(objective, LinearCost):
         raise InvalidInputError(
             f"y is missing, and the {objective.name} needs labels",
@@ -369,16 +361,20 @@ def audit(
     blocks = _weighed(blocks, coreset)
     design = _design(rows, objective, candidates, size, seed)
     sample = sample_costs(blocks, design, progress=progress)
-    n_rows = sample.n_rows
-    if coreset.provenance.get("n", n_rows) != n_rows:
+    n_rows, record = sample.n_rows, coreset.provenance
+    if record.get("n", n_rows) != n_rows:
         warn_user(
             f"X has {counted(n_rows, 'row')}, but the coreset was built from "
-            f"{coreset.provenance['n']:,}: the audit compares it with other "
+            f"{record['n']:,}: the audit compares it with other "
             "data. Pass the data of the coreset. For held-out rows, use "
             "score() or the metrics of scikit-learn."
         )
-    else:
-        _check_weight(sample.weight, coreset.provenance.get("total_weight", sample.weight))
+    elif not np.isclose(sample.weight, built := record.get("total_weight", sample.weight), 1e-6):
+        warn_user(
+            f"the rows of X have the total weight {sample.weight:.6g}, but {built:.6g} "
+            "when the coreset was built: the audit compares it with other "
+            "weights. Pass the same sample_weight."
+        )
     _check_labels(objective, sample.rows, rows)
     return Audit(
         objective=objective,
@@ -455,16 +451,6 @@ def is_regression(labels: AnyArray) -> bool:
     """Whether labels are numbers to predict: floats, or too many integers for classes."""
     many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
     return labels.dtype.kind == "f" or many
-
-
-def _check_weight(found: float, built: float) -> None:
-    """Warn where rows have other weights than those that a coreset was built with."""
-    if not np.isclose(found, built, rtol=1e-6):
-        warn_user(
-            f"the rows of X have the total weight {found:.6g}, but {built:.6g} "
-            "when the coreset was built: the audit compares it with other "
-            "weights. Pass the same sample_weight."
-        )
 
 
 def _check_labels(objective: Objective[Any], drawn: Block, rows: Block) -> None:

@@ -40,8 +40,6 @@ _SMALL = 1000
 # Error of uniform rows up to which nothing else is worth a thought.
 _SMALL_ERROR = 1e-3
 
-_HEADS = ("method", "rows", "error", "from", "to", "passes")
-
 
 class Compared(NamedTuple):
     """The coresets of one method and one size.
@@ -110,27 +108,16 @@ class Comparison:
             f"{uniform.error:.2%}."
         )
 
-    def _title(self) -> str:
-        solved = ", ".join(self.solutions)
-        return (
-            f"{self.cost} ({solved}), {_DRAWS} draws each, {counted(self.n_rows, 'row')}, "
-            f"{self.passes} passes"
-        )
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                row.method,
-                f"{row.size:,}",
-                *(f"{value:.2%}" for value in (row.error, min(row.errors), max(row.errors))),
-                str(row.passes),
-            )
-            for row in self.rows
-        ]
-
     def __repr__(self) -> str:
-        table = text_table([_HEADS, *self._cells()])
-        return "\n".join([f"Comparison({self._title()})", *table, self.verdict])
+        title = (
+            f"{self.cost} ({', '.join(self.solutions)}), {_DRAWS} draws each, "
+            f"{counted(self.n_rows, 'row')}, {self.passes} passes"
+        )
+        table: list[tuple[str, ...]] = [("method", "rows", "error", "from", "to", "passes")]
+        for row in self.rows:
+            errors = [f"{value:.2%}" for value in (row.error, min(row.errors), max(row.errors))]
+            table.append((row.method, f"{row.size:,}", *errors, str(row.passes)))
+        return "\n".join([f"Comparison({title})", *text_table(table), self.verdict])
 
 
 def compare(

@@ -25,24 +25,14 @@ from daskcoreset.objectives.cells import Cells
 BASE = 0.75
 
 
-class Thresholds(NamedTuple):
-    """Rows of weight u and score s have the inclusion probability u (by_weight + by_score s).
+def _thresholds(size: int, weight: float, score: float) -> FloatArray:
+    """Return the thresholds that draw a number of rows out of sums of u and of u s.
 
+    Rows of weight u and score s have the inclusion probability a u + b u s, for thresholds a and b.
     Half of the rows are expected by weight alone: whatever the scores are, the sample has the rows
     of a uniform one of half its size.
     """
-
-    by_weight: float
-    by_score: float
-
-    @classmethod
-    def of(cls, size: int, weight: float, score: float) -> Thresholds:
-        """Return those that draw a number of rows out of sums of u and of u s."""
-        return cls(*(size / 2.0 / total if total > 0.0 else math.inf for total in (weight, score)))
-
-    def least(self, other: Thresholds) -> Thresholds:
-        """Return the lower ones: whatever they draw, both would have drawn."""
-        return Thresholds(*np.minimum(self, other).tolist())
+    return np.array([size / 2.0 / each if each > 0.0 else math.inf for each in (weight, score)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +45,8 @@ class PoissonSample:
         Exact.
     weight, score : float
         Sums of u and of u s over the rows.
-    thresholds : Thresholds
+    thresholds : ndarray of shape (2,), float64
+        Of weights and of scores.
     rows : Block
         The sample. Its weights are the input weights u.
     scores, coins : ndarray of shape (r,), float64
@@ -73,7 +64,7 @@ class PoissonSample:
     costs: FloatArray
     weight: float
     score: float
-    thresholds: Thresholds
+    thresholds: FloatArray
     rows: Block
     scores: FloatArray
     coins: FloatArray
@@ -82,12 +73,7 @@ class PoissonSample:
     sums: FloatArray
     farthest: FloatArray
 
-    @property
-    def inclusion(self) -> FloatArray:
-        """Inclusion probabilities of the sampled rows."""
-        return np.minimum(1.0, _chances(self.thresholds, self.rows.weights, self.scores))
-
-    def thinned(self, thresholds: Thresholds) -> PoissonSample:
+    def thinned(self, thresholds: FloatArray) -> PoissonSample:
         """Return the sample as lower thresholds would have drawn it."""
         chances = _chances(thresholds, self.rows.weights, self.scores)
         kept = np.flatnonzero(self.coins < chances)
@@ -100,9 +86,11 @@ class PoissonSample:
         )
 
 
-def _chances(thresholds: Thresholds, weights: FloatArray, scores: FloatArray) -> FloatArray:
+def _chances(thresholds: FloatArray, weights: FloatArray, scores: FloatArray) -> FloatArray:
     """Return inclusion probabilities, or more than one, of rows of u and u s."""
-    return thresholds.by_weight * weights + thresholds.by_score * scores
+    by_weight, by_score = thresholds
+    chances: FloatArray = by_weight * weights + by_score * scores
+    return chances
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +156,8 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
     nothing, sums, farthest = np.zeros(0), np.zeros((4, len(cells))), np.full(len(cells), -1.0)
     costs = np.zeros(len(design.solutions))
     if not len(block):
-        all_of = Thresholds(math.inf, math.inf)
-        return PoissonSample(costs, 0.0, 0.0, all_of, block, nothing, nothing, 0, 0, sums, farthest)
+        every = np.full(2, math.inf)
+        return PoissonSample(costs, 0.0, 0.0, every, block, nothing, nothing, 0, 0, sums, farthest)
     u = block.weights
     with ignore_overflow():
         placed = cells.place(block)
@@ -184,7 +172,7 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
         scores = np.where(u > 0.0, u * scores, 0.0)
         weight, total = float(u.sum()), float(scores.sum())
         # Half of what is expected: should there be less, the sample is smaller, not wrong.
-        thresholds = Thresholds.of(design.size, max(weight, 0.5 * design.weight), max(total, 0.5))
+        thresholds = _thresholds(design.size, max(weight, 0.5 * design.weight), max(total, 0.5))
         coins = stream(design.seed, Stage.AUDIT, index).random(len(block))
         drawn = np.flatnonzero(coins < _chances(thresholds, u, scores))
     return PoissonSample(
@@ -223,8 +211,8 @@ def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSam
     weight, score = first.weight + second.weight, first.score + second.score
     # A row is in the sample if its coin is below its chance: every part can be thinned to the
     # lowest thresholds of all parts.
-    thresholds = Thresholds.of(size, weight, score).least(first.thresholds)
-    thresholds = thresholds.least(second.thresholds)
+    thresholds = np.minimum(first.thresholds, second.thresholds)
+    thresholds = np.minimum(thresholds, _thresholds(size, weight, score))
     with ignore_overflow():
         parts = first.thinned(thresholds), second.thinned(thresholds)
     return PoissonSample(
@@ -322,7 +310,7 @@ class CostEstimates:
         certain = float((rows.weights * losses).sum())
         if len(rows) == sample.n_weighed:
             return Interval(fixed + certain, fixed + certain, fixed + certain)
-        inclusion = sample.inclusion
+        inclusion = np.minimum(1.0, _chances(sample.thresholds, rows.weights, sample.scores))
         chance = inclusion < 1.0
         low, high = certain, math.inf
         estimate = float((rows.weights * losses / inclusion).sum())
