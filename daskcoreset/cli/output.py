@@ -48,10 +48,6 @@ def _readable(value: Any) -> str:
 
 
 def _as_json(value: Any, **options: Any) -> str:
-    """Return JSON. Letters are escaped if the output cannot encode them."""
-    text = json.dumps(value, ensure_ascii=False, **options)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(value, **options)
-    return text
+    """Return JSON. Letters are escaped if the output may not encode them."""
+    escapes = "utf" not in (sys.stdout.encoding or "utf-8").lower()
+    return json.dumps(value, ensure_ascii=escapes, **options)
