@@ -107,13 +107,6 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def real_disk() -> Iterator[Path]:
-    """A folder that is not in memory: for tests of memory, and of processes that are killed."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(scope="session")
 def cluster() -> Any:
     """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""
     pytest.importorskip("distributed")

@@ -13,7 +13,8 @@ import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
-from tests.acceptance.tools.margins import Counted, three_classes
+from tests.acceptance.tools.counting import CountingArray
+from tests.acceptance.tools.margins import three_classes
 from tests.pairs import few
 
 es = face.estimators
@@ -46,7 +47,7 @@ def test_classes__certificate_trace_and_core_triples(of_all: bool, intercept: bo
     names = np.array(["ash", "elm", "fir", "oak"])
     gaps, owners = class_gaps(X, y, 4, intercept=intercept)
     best = read.hard_margin(gaps)[0]
-    source = Counted(X)
+    source = CountingArray(X)
     data = source.lazy(25), da.from_array(names[y], chunks=25)
     if of_all:
         model = es.StructuredMaxMargin(epsilon=0.05, fit_intercept=intercept, per_block=3)
@@ -66,7 +67,7 @@ def test_classes__certificate_trace_and_core_triples(of_all: bool, intercept: bo
     facts = model.coreset_.provenance
     assert (facts["margin"], facts["core_margin"], facts["n"]) == (on_data, on_core, 120)
     # One read finds classes and spread.
-    assert facts["reads"] == found.reads == source.reads == 1 + len(found.trace)
+    assert facts["reads"] == found.reads == source.reads[0] == 1 + len(found.trace)
     first = found.trace[0]
     assert (first.size, first.core_margin, first.margin) == (0, math.inf, 0.0)
     assert found.trace[-1].margin == on_data

@@ -11,7 +11,8 @@ import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
-from tests.acceptance.tools.margins import Counted, through_zero, two_classes
+from tests.acceptance.tools.counting import CountingArray
+from tests.acceptance.tools.margins import through_zero, two_classes
 
 es = face.estimators
 
@@ -108,15 +109,15 @@ def test_questions__are_those_of_a_plain_reading(options: dict[str, Any], seed: 
         y[[5, 30]] = ~y[[5, 30]]
     known = [int(y.argmax()), int((~y).argmax())]
     plain = Reading(X, y, known, options)
-    source = Counted(X)
+    source = CountingArray(X)
     run = face.ask_labels(source.lazy(25), known=(known, y[known]), random_state=0, **options)
     n_asked, reads = 0, 0
-    before = source.reads
+    before = source.reads[0]
     while True:
         expected, closest = plain.question()
         request = run.ask()
         reads += 1
-        assert source.reads >= before + reads
+        assert source.reads[0] >= before + reads
         if not expected:
             break
         assert request.phase.name == "QUERYING"

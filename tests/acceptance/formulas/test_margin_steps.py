@@ -12,7 +12,8 @@ import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
-from tests.acceptance.tools.margins import Counted, three_classes, through_zero, two_classes
+from tests.acceptance.tools.counting import CountingArray
+from tests.acceptance.tools.margins import three_classes, through_zero, two_classes
 from tests.pairs import each, few
 
 es = face.estimators
@@ -42,14 +43,14 @@ def test_batch__each_pass_adds_rows_that_violate_the_margin_of_the_core_set(
     else:
         X, y = through_zero(240, 6, 1)
     signs, epsilon = np.where(y, 1.0, -1.0), 0.02
-    source = Counted(X)
+    source = CountingArray(X)
     model = es.MaxMarginClassifier(epsilon, violators=violators, fit_intercept=intercept)
     model.fit(source.lazy(40), da.from_array(y, chunks=40))
     facts, order = model.coreset_.provenance, model.core_indices_
     passes = facts["passes"]
     sizes = [step["size"] for step in passes]
     most = {1: 1, 3: 3, "auto": 20}[violators]
-    assert facts["reads"] == source.reads == 1 + len(passes)
+    assert facts["reads"] == source.reads[0] == 1 + len(passes)
     assert len(set(order)) == len(order) == len(model.coreset_)
     assert sizes[0] == {1: 2, 3: 2, "auto": 12}[violators]
     assert len(set(y[order[: sizes[0]]])) == 2
@@ -256,10 +257,10 @@ def test_outliers__reads_problems_and_core_set_are_what_they_say(intercept: bool
     y = y.copy()
     y[[11]] = ~y[[11]]
     signs = np.where(y, 1.0, -1.0)
-    source = Counted(X)
+    source = CountingArray(X)
     model = es.OutlierMaxMarginClassifier(1, epsilon=0.01, fit_intercept=intercept)
     model.fit(source.lazy(10), da.from_array(y, chunks=10))
-    assert model.result_.reads == source.reads
+    assert model.result_.reads == source.reads[0]
     assert model.result_.n_rows == 40
     assert model.result_.method == "exact"
     assert model.outliers_.tolist() == [11]
@@ -314,13 +315,13 @@ def test_outliers__random_subsets_find_the_best_rows_out_of_core(seed: int) -> N
     y = y.copy()
     y[[4, 50]] = ~y[[4, 50]]
     model = es.OutlierMaxMarginClassifier(2, method="random", random_state=seed, epsilon=0.01)
-    source = Counted(X)
+    source = CountingArray(X)
     model.fit(source.lazy(25), da.from_array(y, chunks=25))
     exact = es.OutlierMaxMarginClassifier(2, method="exact", epsilon=0.01).fit(X, y)
     assert model.outliers_.tolist() == exact.outliers_.tolist() == [4, 50]
     assert model.margin_ == pytest.approx(exact.margin_, rel=0.011)
     assert model.result_.method == "random"
-    assert model.result_.reads == source.reads
+    assert model.result_.reads == source.reads[0]
     assert model.result_.n_problems >= 131  # draws for s = 3 and k = 2
     assert 0.99 <= model.probability_ < 1.0
     with pytest.raises(face.CoresetError, match="max_problems"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dask
+import dask.array as da
 import numpy as np
 
 
@@ -54,12 +55,21 @@ class CountingArray:
         return tuple(self.array.shape)
 
     @property
+    def ndim(self) -> int:
+        """Number of its dimensions."""
+        return self.array.ndim
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the array."""
         dtype: np.dtype[Any] = self.array.dtype
         return dtype
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
-        self.reads[index] += 1
+        self.reads[index[0] if isinstance(index, tuple) else index] += 1
         rows: np.ndarray[Any, Any] = self.array[index]
         return rows
+
+    def lazy(self, rows: int) -> Any:
+        """Return it as a Dask array with blocks of so many rows."""
+        return da.from_array(self, chunks=(rows, *self.shape[1:]))

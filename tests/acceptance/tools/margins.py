@@ -1,11 +1,9 @@
-"""Rows that a hyperplane separates, and data that count how often they are read."""
+"""Rows that a hyperplane separates, or several."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-import dask.array as da
 import numpy as np
 
 
@@ -33,27 +31,3 @@ def three_classes(n: int = 60, k: int = 3, seed: int = 0) -> tuple[Any, Any]:
     centers = np.array([[0.0, 6.0], [5.0, -3.0], [-5.0, -3.0], [9.0, 9.0]])[:k]
     y = np.arange(n) % k
     return centers[y] + rng.normal(size=(n, 2)), y
-
-
-@dataclass(eq=False)
-class Counted:
-    """An array that counts how often its first row is read."""
-
-    array: Any
-    reads: int = 0
-    dtype: Any = field(init=False)
-    shape: tuple[int, ...] = field(init=False)
-    ndim: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.dtype, self.shape, self.ndim = self.array.dtype, self.array.shape, self.array.ndim
-
-    def __getitem__(self, key: Any) -> Any:
-        found = self.array[key]
-        rows = key[0] if isinstance(key, tuple) else key
-        self.reads += isinstance(rows, slice) and rows.start in {0, None} and len(found) > 0
-        return found
-
-    def lazy(self, rows: int) -> Any:
-        """Return it as a Dask array with blocks of so many rows."""
-        return da.from_array(self, chunks=(rows, *self.shape[1:]))
