@@ -1,13 +1,12 @@
 """Mutants: one operator or number of the package is changed, and the tests should notice.
 
-``python benchmarks/mutation.py`` makes mutants of all folders, those of `PARTS`, but of no files
-whose features go (`LEAVING`). Each is judged by the tests of ``tests/acceptance`` alone. Those that
-live, and only these, are judged by the other tests of their folder. Verdicts are kept in
-``benchmarks/mutation.json`` by the source of the function, so that a run goes on from the
-last one: only functions that changed are judged again, and ``--list`` prints the table. The field
-``why`` of the JSON file is written by hand, and kept: the reason of a mutant that only other tests
-kill, or that lives. A reason that begins with "equivalent" is for a mutant that no result tells
-from the program.
+``python benchmarks/mutation.py`` makes mutants of all folders, those of `PARTS`. Each is judged by
+the tests of ``tests/acceptance`` alone. Those that live, and only these, are judged by the other
+tests of their folder. Verdicts are kept in ``benchmarks/mutation.json`` by the source of the
+function, so that a run goes on from the last one: only functions that changed are judged again,
+and ``--list`` prints the table. The field ``why`` of the JSON file is written by hand, and kept:
+the reason of a mutant that only other tests kill, or that lives. A reason that begins with
+"equivalent" is for a mutant that no result tells from the program.
 
     python benchmarks/mutation.py --list                # how many mutants, and how many are judged
     python benchmarks/mutation.py --parts svm margin    # some parts
@@ -80,12 +79,6 @@ PARTS: dict[str, tuple[tuple[str, ...], int]] = {
     "else": (("",), 8),
 }
 """Beginnings of paths in the package, and mutants of a part; a file is in the first that fits."""
-
-LEAVING = (
-    "constructions/portfolio/summaries",
-    "storage/packing",
-)  # fmt: skip
-"""Beginnings of files whose features go, or that a library replaces: nothing rewrites them."""
 
 COMPILED = 30
 """Mutants of compiled loops, which are a part of their own."""
@@ -235,9 +228,8 @@ def all_mutants() -> list[Mutant]:
     """Make the mutants of all parts: of each the places whose names come first."""
     by_part: dict[str, list[Site]] = {}
     for file in sorted((ROOT / "daskcoreset").rglob("*.py")):
-        if not str(file.relative_to(ROOT / "daskcoreset")).startswith(LEAVING):
-            for site in sites_of(file):
-                by_part.setdefault(site.part, []).append(site)
+        for site in sites_of(file):
+            by_part.setdefault(site.part, []).append(site)
     found = []
     for part, sites in by_part.items():
         count = COMPILED if part == "compiled" else PARTS[part][1]

@@ -74,13 +74,10 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
         "independent": {"chunks": 1500, "draw": Draw(sampling="multinomial", passes=2)},
         "tree": {"chunks": 1500, "draw": MergeReduce()},
         "one block": {},
-        "auto": {"chunks": 1500, "size": "auto", "epsilon": 0.2},
     }
 
     def built(method: Any, data: Any, labels: Any, given: dict[str, Any]) -> str:
         options = {"size": 300, "random_state": 3} | given
-        if given.get("size") == "auto" and method.objective.n_parts is None:
-            options["n_clusters"] = 5
         return of_coreset(dc.build(data, labels, method=method, **options))
 
     for name, (method, data, labels) in methods.items():
@@ -194,6 +191,7 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
             )
             return of_coreset(view.coreset())
 
+    yield "grow", lambda: of_coreset(dc.grow(X, n_clusters=5, epsilon=0.2, random_state=3))
     yield "portfolio", portfolio
     yield "audit", audited
     yield "view", followed
