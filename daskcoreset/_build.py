@@ -24,7 +24,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.execution.plan import Plan
 from daskcoreset.execution.steps import names_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.sensitivities import Sensitivity, resolve_method
+from daskcoreset.sensitivities import Sensitivity
 
 Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
 Methods: TypeAlias = Mapping[str, str | Sensitivity[Any] | Reducer] | Sequence[Any]
@@ -401,17 +401,14 @@ def members_of(methods: Any) -> dict[str, Any]:
     else:
         members = {}
         for one in methods:
-            name = one if isinstance(one, str) else getattr(one, "name", None)
-            if not isinstance(name, str):
-                resolve_method(one)  # raises an error that says what a method may be
-                continue
-            if name in members:
+            key: Any = one if isinstance(one, str) else getattr(one, "name", None)
+            if key in members:
                 raise InvalidInputError(
-                    f"methods has two members named {name!r}",
+                    f"methods has two members named {key!r}",
                     argument="methods",
                     remedy="pass a mapping with a different name for each",
                 )
-            members[name] = one
+            members[key] = one
     return members
 
 
