@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 
-import numpy as np
 from dask.utils import format_bytes
 
-from daskcoreset._build import build
-from daskcoreset.core.tables import text_table
 from daskcoreset.datasets import make_geometric
 from daskcoreset.errors import StoreError
-from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.metrics.compare import Comparison, compare
 
 # Each cluster has half the rows of the one before, lies farther out and costs as much.
 _CLUSTERS, _COLUMNS, _CHUNK = 16, 10, 2**16
 
-# Rows kept, ways to choose them, seeds of each, and starts of k-means on them.
-_SIZES, _METHODS, _SEEDS, _STARTS = (500, 2000), ("uniform", "lightweight", "kmeans"), 3, 8
-
 
 def run_demo(
     folder: str | None = None, *, random_state: int = 0, n_rows: int = 1_200_000
-) -> dict[tuple[int, str], list[float]]:
+) -> Comparison:
     """Compare k-means on uniform rows and on two coresets, and print a table.
 
     Parameters
@@ -38,12 +31,9 @@ def run_demo(
 
     Returns
     -------
-    dict of (int, str) to list of float
-        Errors of all seeds, by size and method. An error is the relative excess of the cost on all
-        rows over the lowest cost found here.
+    Comparison
+        As `daskcoreset.compare` returns it.
     """
-    from sklearn.cluster import KMeans
-
     store = Path(folder or tempfile.mkdtemp(prefix="daskcoreset-demo-")) / "rows.zarr"
     print(f"Write {n_rows:,} rows of {_COLUMNS} columns to {store}")
     X, _ = make_geometric(
@@ -53,31 +43,10 @@ def run_demo(
         raise StoreError(f"{store} exists", remedy="remove it, or pass another --folder")
     X.to_zarr(str(store))
     print(f"Build coresets from its {format_bytes(int(X.nbytes))}, and solve k-means on them")
-    seconds: dict[tuple[int, str], float] = {}
-    solutions = []
-    for size in _SIZES:
-        for method in _METHODS:
-            start = time.perf_counter()
-            for seed in range(random_state, random_state + _SEEDS):
-                coreset = build(
-                    str(store), size=size, method=method, n_clusters=_CLUSTERS, random_state=seed,
-                    progress=False,
-                )  # fmt: skip
-                model = KMeans(_CLUSTERS, n_init=_STARTS, random_state=seed)
-                model.fit(coreset.points, sample_weight=coreset.weights)
-                solutions.append(model.cluster_centers_)
-            seconds[size, method] = (time.perf_counter() - start) / _SEEDS
-    print(f"Compare the costs of all {len(solutions)} solutions on all rows, in one pass")
-    costs = kmeans_cost(str(store), solutions)
-    found = np.reshape(costs / costs.min() - 1, (-1, _SEEDS))
-    errors = {key: row.tolist() for key, row in zip(seconds, found, strict=True)}
-    table: list[tuple[str, ...]] = [("method", "rows", "error", "from", "to", "seconds")]
-    for (size, method), row in errors.items():
-        shares = [f"{value:.2%}" for value in (np.mean(row), min(row), max(row))]
-        table.append((method, f"{size:,}", *shares, f"{seconds[size, method]:.1f}"))
-    print("\n".join(text_table(table)))
+    found = compare(str(store), n_clusters=_CLUSTERS, sizes=[500, 2000], random_state=random_state)
+    print(found)
     print(
-        f"Error: excess of the cost on all rows over the lowest cost found here. Mean and range of "
-        f"{_SEEDS} seeds.\nSeconds: one build, and k-means from {_STARTS} starts."
+        "Error: excess of the cost on all rows over the lowest cost found here.\n"
+        "It is a mean over the draws, beside the least and the largest."
     )
-    return errors
+    return found
