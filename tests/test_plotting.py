@@ -75,14 +75,6 @@ def test_plot__area_is_weight_and_small_rows_come_last() -> None:
     assert free.mean() > 0.8
 
 
-def test_plot__two_columns_are_shown_as_they_are() -> None:
-    coreset = daskcoreset.build(X[:, :2], size=100, random_state=0)
-    ax: Any = coreset.plot(X[:, :2], ax=new_axes())
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x1")
-    offsets = np.asarray(rows_of(ax).get_offsets())
-    np.testing.assert_allclose(np.sort(offsets[:, 0]), np.sort(coreset.points[:, 0]))
-
-
 @pytest.mark.parametrize("given", [True, False])
 def test_plot__one_column_is_a_density_over_its_rows(given: bool) -> None:
     coreset = daskcoreset.build(X[:, :1], size=100, random_state=0)
@@ -142,20 +134,6 @@ def test_plots__say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[plot\]"'):
         CORESET.plot()
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("columns", [4, 60])
-def test_axes__are_principal_axes_of_weighted_rows(form: Any, columns: int) -> None:
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(300, columns)) * 2.0 ** -np.arange(columns)
-    u = rng.random(300)
-    center, axes, shares = plotting._axes_of(form(rows), u)
-    values, vectors = np.linalg.eigh(np.cov(rows.T, aweights=u, ddof=0))
-    np.testing.assert_allclose(center, np.average(rows, axis=0, weights=u))
-    np.testing.assert_allclose(np.abs(axes), np.abs(vectors[:, ::-1][:, :2]), atol=1e-6)
-    assert shares == pytest.approx(values[::-1][:2] / values.sum(), rel=1e-6)
-    assert (axes[np.abs(axes).argmax(axis=0), [0, 1]] > 0).all()
 
 
 # --- several coresets --------------------------------------------------------------------

