@@ -153,11 +153,7 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
     problem = objective.find_invalid_row(block) or _other_labels(cells, block)
     if problem is not None:
         return problem
-    nothing, sums, farthest = np.zeros(0), np.zeros((4, len(cells))), np.full(len(cells), -1.0)
-    costs = np.zeros(len(design.solutions))
-    if not len(block):
-        every = np.full(2, math.inf)
-        return PoissonSample(costs, 0.0, 0.0, every, block, nothing, nothing, 0, 0, sums, farthest)
+    farthest, costs = np.full(len(cells), -1.0), np.zeros(len(design.solutions))
     u = block.weights
     with ignore_overflow():
         placed = cells.place(block)
