@@ -13,8 +13,7 @@ from daskcoreset.cli.options import UsageError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.errors import InvalidTypeError, StoreError
-from daskcoreset.execution.progress import count_reads
-from daskcoreset.execution.threads import threads_here
+from daskcoreset.execution.progress import count_reads, show_progress
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.arrays import RowArray
 from daskcoreset.inputs.open import open_all
@@ -33,9 +32,6 @@ _DIMENSIONS = {"X": ("row", "feature"), "y": ("row",), "sample_weight": ("row",)
 
 # Files of labels; what ends in .zarr is an array of this kind.
 _FILES, _LABELS = (".parquet", ".csv", ".npy"), "labels"
-
-# Blocks that a thread works on before their labels are written.
-_BLOCKS = 4
 
 
 def file_to_write(out: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
@@ -76,7 +72,7 @@ def check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> None:
 def write_labels(
     labels: Any, path: Path, *, overwrite: bool, progress: bool | None = None
 ) -> dict[str, int]:
-    """Compute labels, some blocks at a time, and write them. The file is complete or absent.
+    """Compute labels and write them. The file is complete or absent.
 
     Parameters
     ----------
@@ -93,13 +89,8 @@ def write_labels(
     dict of str to int
         Number of rows written, and how many of them have no cluster.
     """
-    pieces, n_blocks, step = [], labels.numblocks[0], _BLOCKS * threads_here()
-    with count_reads(progress, n_blocks) as advance:
-        for start in range(0, n_blocks, step):
-            some = labels.blocks[start : start + step]
-            pieces.append(compute_all(some)[0])
-            advance(some.numblocks[0])
-    written = np.concatenate(pieces)
+    with show_progress(progress, labels):
+        (written,) = compute_all(labels)
     if path.suffix == ".zarr":
         import zarr
 

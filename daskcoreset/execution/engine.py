@@ -407,7 +407,7 @@ def map_rows(
         partial(_masked_values, function, missing, np.dtype(dtype), columns)
         if drops
         else partial(_row_values, function),
-        name=f"{OURS}rows-{uuid.uuid4().hex}",
+        name=f"{LEAF}rows-{uuid.uuid4().hex}",
         axes="i" if columns is None else "ij",
         chunks=chunks,
         new_axes=new_axes,
