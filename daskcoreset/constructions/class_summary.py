@@ -1,4 +1,4 @@
-"""The first read of labelled rows: classes, weights, moments, ranges, and rows to start from."""
+"""The first read of labelled rows: classes, weights, moments, and rows to start from."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block import Block, labels_of
-from daskcoreset.core.invalid import InvalidRow
-from daskcoreset.core.labels import MAX_LABELS
+from daskcoreset.core.invalid import InvalidRow, no_weight_error
+from daskcoreset.core.labels import MAX_LABELS, find_unusable_label
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -18,9 +18,6 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.select import SelectedRows
 from daskcoreset.inputs.blocks import RowBlocks
-
-# Numbers of rows that are gone through together.
-_TILE_NUMBERS = 4_096
 
 # Rows of a block from which the difference of its classes is guessed.
 _GUESS_ROWS = 2000
@@ -40,8 +37,6 @@ class ClassSummary:
     n_rows : int
         Rows that can be used.
     moments : Moments
-    low, high : ndarray of shape (d,), float64
-        Least and largest number of every column, over rows with a positive weight.
     n_used : int
         Rows with a positive weight.
     n_read : int
@@ -57,8 +52,6 @@ class ClassSummary:
     weights: dict[int, float]
     n_rows: int
     moments: Moments
-    low: FloatArray
-    high: FloatArray
     n_used: int
     near: SelectedRows
     n_read: int = 0
@@ -73,7 +66,7 @@ class ClassSummary:
     def variance(self) -> float:
         """Weighted variance of all numbers, as ``X.var()`` has it."""
         within = self.moments.m2.sum() / self.weight
-        return float((within / len(self.low)) + self.moments.mean.var())
+        return float((within / len(self.moments.mean)) + self.moments.mean.var())
 
     @property
     def total_variance(self) -> float:
@@ -87,9 +80,7 @@ class ClassSummary:
         return self.near.take(chosen[np.argsort(codes[chosen], kind="stable")])
 
 
-def summarise_classes(
-    blocks: RowBlocks, *, n_near: int = 0, progress: bool | None = False
-) -> ClassSummary:
+def summarise_classes(blocks: RowBlocks, *, n_near: int = 0) -> ClassSummary:
     """Read all rows once.
 
     Parameters
@@ -98,8 +89,6 @@ def summarise_classes(
         With labels.
     n_near : int, default=0
         Rows near the boundary of two classes, at most, of each class. A block gives one of each.
-    progress : bool or None, default=False
-        As in `daskcoreset.build`.
 
     Returns
     -------
@@ -115,51 +104,43 @@ def summarise_classes(
     --------
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> found = summarise_classes(row_blocks([[0.0], [2.0], [4.0]], ["a", "b", "a"]))
-    >>> found.classes, found.class_weights, found.high
-    (array(['a', 'b'], dtype='<U1'), array([2., 1.]), array([4.]))
+    >>> found.classes, found.class_weights
+    (array(['a', 'b'], dtype='<U1'), array([2., 1.]))
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing", argument="y", remedy="pass the labels of the rows")
     work, merge = partial(_of_block, n_near=n_near), partial(_merge, n_near=n_near)
-    found = map_reduce(blocks, work, merge, progress=progress)
+    found = map_reduce(blocks, work, merge)
     summary: ClassSummary = found.value
     if not summary.weight:
-        raise InvalidInputError(
-            "sample_weight is zero on every row",
-            argument="sample_weight",
-            remedy="give at least one row a positive weight",
-        )
+        raise no_weight_error()
     return replace(summary, n_read=found.n_rows, starts=found.offsets())
 
 
 def _of_block(
     block: Block, block_index: int, _: object, *, n_near: int
 ) -> ClassSummary | InvalidRow:
+    assert block.labels is not None  # noqa: S101 - `summarise_classes` requires them
+    invalid = find_unusable_label(block.labels, block.rows)
+    if invalid is not None:
+        return invalid
+    _, classes, codes = block.coded
+    counts, masses = block.class_totals
+    held = np.flatnonzero(counts)
+    if len(held) > MAX_LABELS:
+        return _too_many(len(held))
     used = np.flatnonzero(block.weights > 0)
-    labels = labels_of(block)[used]
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        bad = int(np.flatnonzero(~np.isfinite(labels))[0])
-        value = "NaN" if np.isnan(labels[bad]) else labels[bad]
-        row = block.number_of(int(used[bad]))
-        return InvalidRow(f"y is {value}{{row}}", row, "y", "leave such rows out")
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) > MAX_LABELS:
-        return _too_many(len(classes))
-    points: Any = block.points if len(used) == len(block) else block.points[used]
-    low, high = _range(points)
-    chosen, values = np.empty(0, dtype=np.int64), np.zeros(len(used))
-    if n_near and len(classes) <= 2:
-        if len(classes) == 2:
-            values = _rough_products(block, used, np.where(codes == 1, 1.0, -1.0))
-        chosen = _smallest_of_each(values, codes, 1)
+    chosen, values = used[:0], np.zeros(len(used))
+    if n_near and len(held) <= 2:
+        if len(held) == 2:
+            values = _rough_products(block, used, np.where(codes[used] == held[1], 1.0, -1.0))
+        chosen = _smallest_of_each(values, codes[used], 1)
     return ClassSummary(
-        classes,
-        np.bincount(codes, weights=block.weights[used], minlength=len(classes)).astype(np.float64),
+        classes[held],
+        masses[held],
         {block_index: float(block.weights.sum())},
         len(block),
         moments_of(block.points, block.weights),
-        np.asarray(low, dtype=np.float64),
-        np.asarray(high, dtype=np.float64),
         len(used),
         SelectedRows.of(block, block_index, used[chosen], values[chosen]),
     )
@@ -192,22 +173,6 @@ def _smallest_of_each(values: FloatArray, codes: IndexArray, count: int) -> Inde
     return np.sort(order[rank < count])
 
 
-def _range(points: Any) -> tuple[AnyArray, AnyArray]:
-    """Minimum and maximum of every column."""
-    n, d = points.shape
-    if not n:
-        return np.full(d, np.inf), np.full(d, -np.inf)
-    if not isinstance(points, np.ndarray):
-        return points.min(axis=0).toarray().ravel(), points.max(axis=0).toarray().ravel()
-    # NumPy goes through a narrow array a row at a time; several rows beside one another
-    # take a fifteenth of the time.
-    beside = max(1, min(n, _TILE_NUMBERS // d))
-    stop = n // beside * beside
-    wide, tail = points[:stop].reshape(-1, beside * d), points[stop:]
-    ends = [wide.min(axis=0).reshape(-1, d), tail], [wide.max(axis=0).reshape(-1, d), tail]
-    return np.concatenate(ends[0]).min(axis=0), np.concatenate(ends[1]).max(axis=0)
-
-
 def _merge(first: ClassSummary, second: ClassSummary, *, n_near: int) -> ClassSummary:
     parts = [part.classes for part in (first, second) if len(part.classes)]
     labels = np.concatenate(parts) if parts else first.classes
@@ -226,8 +191,6 @@ def _merge(first: ClassSummary, second: ClassSummary, *, n_near: int) -> ClassSu
         first.weights | second.weights,
         first.n_rows + second.n_rows,
         merge_moments(first.moments, second.moments),
-        np.minimum(first.low, second.low),
-        np.maximum(first.high, second.high),
         first.n_used + second.n_used,
         near.take(chosen),
     )

@@ -213,7 +213,7 @@ class MultiClassProblem(ClassProblem):
     @classmethod
     def of(cls, summary: ClassSummary, *, intercept: bool) -> MultiClassProblem:
         """Return the problem of rows, by what the first read found of them."""
-        shape = len(summary.low), len(summary.classes)
+        shape = len(summary.moments.mean), len(summary.classes)
         if not intercept:
             return cls(*shape)
         return cls(*shape, math.sqrt(summary.total_variance) or 1.0, summary.moments.mean)

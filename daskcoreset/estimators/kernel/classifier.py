@@ -28,8 +28,7 @@ from daskcoreset.estimators.kernel.kernels import (
     KernelDecision,
     KernelMap,
     resolve_gamma,
-    warn_alike,
-    warn_unscaled,
+    warn_of_scales,
 )
 from daskcoreset.estimators.kernel.objective import KernelProblem, Solution
 from daskcoreset.estimators.kernel.rows import (
@@ -142,17 +141,12 @@ class KernelModel(DecisionModel):
     mu: Any
     random_state: Any
 
-    def _gamma_for(self, summary: ClassSummary) -> float:
-        """Return gamma as a number. Warn if it does not suit the columns."""
-        gamma = resolve_gamma(self.gamma, len(summary.low), summary.variance)
-        warn_unscaled(summary.low, summary.high, summary.total_variance, gamma)
-        return gamma
-
-    def _machine(self, gamma: float, points: Any) -> KernelMap:
-        """Return the kernel of core points. Warn if a default gamma does not suit them."""
+    def _machine(self, summary: ClassSummary, points: Any) -> KernelMap:
+        """Return the kernel of core points. Warn if gamma does not suit the columns."""
+        gamma = resolve_gamma(self.gamma, points.shape[1], summary.variance)
         machine = KernelMap(gamma, np.asarray(points, dtype=np.float64))
-        if isinstance(self.gamma, str):
-            warn_alike(machine)
+        chosen = not isinstance(self.gamma, str)
+        warn_of_scales(machine, summary.total_variance, chosen=chosen)
         return machine
 
     def _set_fitted(
@@ -332,9 +326,8 @@ class CoresetKernelClassifier(KernelModel):
         blocks.refuse_zeros()
         summary = summarise_classes(blocks)
         check_two_classes(summary.classes)
-        gamma = self._gamma_for(summary)
         core, drawn, diameter = self._core_points(blocks, summary, seed)
-        machine = self._machine(gamma, core.points)
+        machine = self._machine(summary, core.points)
         rows, n_rows, weights = blocks, summary.n_rows, summary.weights
         if drawn is not None:
             rows = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=len(drawn))

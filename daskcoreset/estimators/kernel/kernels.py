@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense, one_thread, product, tiles
 from daskcoreset.core.messages import warn_user
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.decision import DecisionFunction
 
 # Columns whose ranges differ by more are warned about.
@@ -22,9 +22,6 @@ _VANISHED = 1e-12
 
 # Kernel value above which two rows are hardly told apart, and core points that are tested.
 _ALIKE, _TESTED = 0.99, 256
-
-# Rows of a kernel matrix between two checks of the deadline.
-_GRAM_ROWS = 256
 
 
 def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
@@ -50,37 +47,43 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
     return float(gamma)
 
 
-def warn_unscaled(low: FloatArray, high: FloatArray, total_variance: float, gamma: float) -> None:
-    """Warn if few columns dominate the distance, or the kernel vanishes between most rows."""
-    ranges = (high - low)[high > low]
+def warn_of_scales(machine: KernelMap, total_variance: float, *, chosen: bool) -> None:
+    """Warn if few columns dominate distances, or the kernel is the same between most rows.
+
+    Parameters
+    ----------
+    machine : KernelMap
+        Ranges are those of its core points.
+    total_variance : float
+        Half the mean squared distance of two rows.
+    chosen : bool
+        Whether the user chose gamma as a number, for which rows may look alike.
+    """
+    from scipy.spatial.distance import pdist
+
+    ranges = np.ptp(machine.points, axis=0)
+    ranges, gamma = ranges[ranges > 0.0], machine.gamma
     advice = (
         "scale the features to [0, 1] as the authors do, for example with "
         "sklearn.preprocessing.MinMaxScaler."
     )
+    usual = float(np.exp(-gamma * 2.0 * total_variance))
     if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
         warn_user(
             f"features are not scaled: the range of one column is {ranges.max():.3g}, and of "
             f"another {ranges.min():.3g}, so distances depend on the wide columns alone; {advice}"
         )
-        return
-    usual = float(np.exp(-gamma * 2.0 * total_variance))
-    if usual < _VANISHED:
+    elif usual < _VANISHED:
         warn_user(
             f"gamma={gamma:.3g} is too large for the scale of the features: the kernel is "
             f"{usual:.1e} at the root mean square distance of two rows, so rows do not affect each "
             f"other. Lower gamma, or {advice}"
         )
-
-
-def warn_alike(machine: KernelMap) -> None:
-    """Warn if the kernel is close to one between most core points."""
-    from scipy.spatial.distance import pdist
-
     squares = pdist(machine.points[:: -(-len(machine) // _TESTED)], "sqeuclidean")
-    values = np.exp(-machine.gamma * squares[squares > 0.0])
-    if len(values) and (usual := float(np.median(values))) > _ALIKE:
+    values = np.exp(-gamma * squares[squares > 0.0])
+    if not chosen and len(values) and (usual := float(np.median(values))) > _ALIKE:
         warn_user(
-            f"gamma={machine.gamma:.3g} is too small for the scale of the features: the median of "
+            f"gamma={gamma:.3g} is too small for the scale of the features: the median of "
             f"the kernel between core points is {usual:.6f}, so all rows look alike. Outliers, "
             f"columns far from zero or small units can be the cause. Drop or clip outliers, scale "
             f"the features, for example with sklearn.preprocessing.RobustScaler, or raise gamma."
@@ -112,22 +115,32 @@ class KernelMap:
     def gram(self) -> FloatArray:
         """Kernel between the core points, of shape (r, r).
 
-        Distances are formed from differences: equal points have kernel one to the bit.
-
         Examples
         --------
         >>> KernelMap(1.0, np.array([[0.0], [1.0]])).gram().round(3)
         array([[1.   , 0.368],
                [0.368, 1.   ]])
         """
-        from scipy.spatial.distance import cdist
+        values = self.matrix(self.points)[0]
+        np.fill_diagonal(values, 1.0)  # but for rounding
+        return values
 
-        squares = np.empty((len(self), len(self)))
-        for start in range(0, len(self), _GRAM_ROWS):
-            check_time("a kernel between core points was being formed", "pass fewer rows")
-            part = slice(start, start + _GRAM_ROWS)
-            cdist(self.points[part], self.points, "sqeuclidean", out=squares[part])
-        return self.values(squares)
+    @one_thread()
+    def matrix(self, rows: Points) -> tuple[FloatArray, IndexArray, float]:
+        """Return the kernel between rows and core points, of shape (n, r), and what `nearest` does.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, d) or csr_array
+        """
+        values, farthest = np.empty((rows.shape[0], len(self))), 0.0
+        cells = np.empty(rows.shape[0], dtype=np.int64)
+        for part, squares in self.squares(rows):
+            check_time("a kernel was being formed", "pass fewer rows or core points")
+            cells[part], gap = nearest(squares)
+            farthest = max(farthest, gap)
+            values[part] = self.values(squares)
+        return values, cells, farthest
 
     def squares(self, rows: Points) -> Iterator[tuple[slice, FloatArray]]:
         """Squared distances between rows and core points, a few rows at a time.
@@ -161,7 +174,7 @@ class KernelMap:
             yield part, np.maximum(squares, 0.0, out=squares)  # rounding
 
 
-def nearest(squares: FloatArray) -> tuple[AnyArray, float]:
+def nearest(squares: FloatArray) -> tuple[IndexArray, float]:
     """Return the nearest core point of every row, and the largest squared distance from it."""
     cells = squares.argmin(axis=1)
     return cells, float(squares[np.arange(len(cells)), cells].max(initial=0.0))

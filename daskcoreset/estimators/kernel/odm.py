@@ -259,7 +259,7 @@ class ODMClassifier(KernelModel):
             )
         summary = summarise_classes(row_blocks(block.points, block.labels, block.weights))
         check_two_classes(summary.classes)
-        machine = self._machine(self._gamma_for(summary), dense_rows(block.points))
+        machine = self._machine(summary, dense_rows(block.points))
         lam = float(summary.weight if self.lam is None else self.lam)
         solution = solve_dual(
             machine.gram(),

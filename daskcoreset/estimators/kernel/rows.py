@@ -18,7 +18,7 @@ from daskcoreset.core.block import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.select import row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
@@ -133,24 +133,23 @@ def sample_core_points(strata: Strata, count: int) -> Block:
     _, first, group = np.unique(
         np.asarray(candidates.points), axis=0, return_index=True, return_inverse=True
     )
-    owners = first[group.reshape(-1)]
-    own = owners == np.arange(len(candidates))
+    owners, places = first[group.reshape(-1)], np.arange(len(candidates))
     of_class = np.repeat(np.arange(len(few)), [len(rows) for rows in few])
-    quotas = split_evenly(count, np.bincount(of_class[own], minlength=len(few)))
-    weights, chosen = np.zeros(len(candidates)), []
+    distinct = np.flatnonzero(owners == places)
+    rank = np.arange(len(distinct)) - np.searchsorted(of_class[distinct], of_class[distinct])
+    # The first of every class, then the second, until there are enough.
+    chosen = np.sort(distinct[np.argsort(rank, kind="stable")[:count]])
+    weights = np.zeros(len(candidates))
     for k, label in enumerate(sorted(strata)):
-        members = np.flatnonzero(of_class == k)
-        taken = members[own[members]][: quotas[k]]
-        chosen.append(taken)
+        taken = chosen[of_class[chosen] == k]
         if not len(taken):
             continue
         # Candidates up to the last that was taken are a sample of the class.
-        sample = members[members <= taken[-1]]
+        sample = np.flatnonzero((of_class == k) & (places <= taken[-1]))
         shares, known = strata[label].stand_ins(len(sample)), np.isin(owners[sample], taken)
         np.add.at(weights, owners[sample[known]], shares[known])
         weights[taken] *= strata[label].weight / weights[taken].sum()
-    rows = np.concatenate(chosen)
-    return replace(candidates.take(rows), weights=weights[rows])
+    return replace(candidates.take(chosen), weights=weights[chosen])
 
 
 def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
@@ -184,23 +183,3 @@ def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
         rows = part.rows.take(np.arange(min(quota, len(part.rows))))
         taken.append(replace(rows, weights=part.stand_ins(quota)))
     return concatenate(taken)
-
-
-def split_evenly(count: int, limits: IndexArray) -> IndexArray:
-    """Split a number as evenly as upper limits allow.
-
-    Examples
-    --------
-    >>> split_evenly(10, np.array([2, 100, 100]))
-    array([2, 4, 4])
-    """
-    shares = np.zeros(len(limits), dtype=np.int64)
-    count = min(count, int(limits.sum()))
-    while True:
-        remainder, free = count - int(shares.sum()), np.flatnonzero(shares < limits)
-        if remainder <= 0 or not len(free):
-            return shares
-        if remainder < len(free):
-            shares[free[:remainder]] += 1
-            return shares
-        shares[free] = np.minimum(limits[free], shares[free] + remainder // len(free))

@@ -18,7 +18,7 @@ from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
+from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.objective import (
     ALL_ROWS,
     ROOT,
@@ -77,11 +77,7 @@ def solve_newton(problem: KernelProblem, *, tol: float = 3e-5) -> Solution:
     n_products = n_problems(len(problem.classes)) * size**2 * (problem.n_rows + _USUAL_STEPS * size)
     _warn_slow(problem, "newton", n_products * _PRODUCT_SECONDS)
     block = problem.draw(ALL_ROWS)
-    values, farthest = np.empty((len(block), size)), 0.0
-    with one_thread():
-        for part, squares in core.squares(block.points):
-            farthest = max(farthest, nearest(squares)[1])
-            values[part] = core.values(squares)
+    values, _, farthest = core.matrix(block.points)
     problem.radius = float(np.sqrt(farthest))
     signs = signs_of(labels_of(block), problem.classes)
     weights = problem.factor * block.weights
@@ -143,15 +139,9 @@ class Sample:
     all_rows: bool
 
     @classmethod
-    @one_thread()
     def of(cls, block: Block, problem: KernelProblem, *, all_rows: bool) -> Sample:
         """Return the rows of a block as a sample."""
-        core = problem.core
-        values = np.empty((len(block), len(core)))
-        cells = np.empty(len(block), dtype=np.int64)
-        for part, squares in core.squares(block.points):
-            cells[part] = nearest(squares)[0]
-            values[part] = core.values(squares)
+        values, cells, _ = problem.core.matrix(block.points)
         signs = np.ascontiguousarray(signs_of(labels_of(block), problem.classes).T)
         return cls(values, cells, signs, block.weights, all_rows)
 
