@@ -78,8 +78,8 @@ class Cover:
         Largest distance of a row from its nearest core point.
     least_diameter : float
         Other covers of that size have no smaller diameter. Zero if the diameter was given.
-    sizes : dict of int to int
-        Rows of every block as read.
+    n_dropped : int
+        Rows that were left out.
     """
 
     points: AnyArray
@@ -91,7 +91,7 @@ class Cover:
     labels: AnyArray | None
     radius: float
     least_diameter: float
-    sizes: dict[int, int]
+    n_dropped: int
 
     def __len__(self) -> int:
         return len(self.points)
@@ -102,7 +102,6 @@ def cover(
     diameter: float | None = None,
     *,
     max_points: int | None = None,
-    split_every: int = 16,
     progress: bool | None = False,
 ) -> Cover:
     """Cover all rows with balls of a diameter, or with a number of balls.
@@ -114,7 +113,7 @@ def cover(
         None takes the farthest row again and again, until there are `max_points`.
     max_points : int, optional
         With a diameter: more core points are an error. None allows 100,000.
-    split_every, progress
+    progress
         As in `daskcoreset.build`.
 
     Raises
@@ -131,7 +130,7 @@ def cover(
     (True, 1000.0)
     """
     blocks.refuse_zeros()
-    reads = _Reads(blocks, split_every, progress)
+    reads = _Reads(blocks, progress)
     if diameter is None:
         assert max_points is not None  # noqa: S101 - one of the two is given
         return _of_farthest_rows(reads, max_points)
@@ -143,19 +142,13 @@ class _Reads:
     """Passes over the data, and how many there were."""
 
     blocks: RowBlocks
-    split_every: int
     progress: bool | None
     count: int = 0
     last: BlockResults[Any] = field(init=False)
 
     def __call__(self, chunk: Any, merge: Any, broadcast: Any = None) -> Any:
         self.last = map_reduce(
-            self.blocks,
-            chunk,
-            merge,
-            broadcast=broadcast,
-            split_every=self.split_every,
-            progress=self.progress,
+            self.blocks, chunk, merge, broadcast=broadcast, progress=self.progress
         )
         self.count += 1
         return self.last.value
@@ -198,7 +191,7 @@ class _Reads:
             core.labels,
             radius,
             least,
-            dict(self.last.sizes),
+            self.last.n_rows - self.last.n_kept,
         )
 
 

@@ -24,16 +24,13 @@ WAYS: list[dict[str, Any]] = [{"diameter": 0.4}, {"max_points": 9}]
 @given(
     data=dask_arrays(matrices(max_rows=80)),
     share=st.floats(0.02, 1.2),
-    split_every=st.sampled_from([2, 16]),
 )
-def test_cover__keeps_its_promise_on_any_input(
-    data: tuple[AnyArray, Any], share: float, split_every: int
-) -> None:
+def test_cover__keeps_its_promise_on_any_input(data: tuple[AnyArray, Any], share: float) -> None:
     held, array = data
     extent = float(np.ptp(held.astype(np.float64), axis=0).max())
     assume(np.isfinite(extent) and 0 < extent < 1e100)
     with dask.config.set(scheduler="sync"):
-        found = cover(row_blocks(array), share * extent, split_every=split_every)
+        found = cover(row_blocks(array), share * extent)
     assert found.diameter == share * extent
     # Rows in the dtype in which the library holds them.
     check(found, held.astype(row_blocks(held).schema.dtype))
