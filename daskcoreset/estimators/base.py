@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from daskcoreset._build import build
@@ -22,11 +21,16 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.estimators.checks import InMemoryData, Rows, refuse_as, require_y
+from daskcoreset.estimators.checks import InMemoryData, require_y
 from daskcoreset.estimators.lazy import LazyModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import Objective, QuantizationError
-from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
+from daskcoreset.sensitivities import (
+    Sensitivity,
+    construction_for,
+    resolve_method,
+    takes_parts,
+)
 
 # Spawn key of the solver's numbers; those of a build have two, a stage and a block.
 _SOLVER = 2**31
@@ -65,16 +69,12 @@ def resolve_for(
 
     The name of `own` selects `own`, with the parameters that the estimator gave it.
     """
-    if not isinstance(method, str):
-        return resolve_method(method)
     if own is not None and method == own.name:
         return own
-    if n_clusters is not None:
-        try:
-            return resolve_method(method, n_clusters)
-        except InvalidInputError:  # it has no such parameter, or is unknown
-            pass
-    return resolve_method(method)
+    try:
+        return construction_for(method, n_clusters)
+    except InvalidInputError:  # it takes no number of clusters, or is unknown
+        return resolve_method(method)
 
 
 def is_for_any_k(coreset: Coreset) -> bool:
@@ -128,15 +128,6 @@ class CoresetModel(LazyModel):
     """
 
     coreset_: Coreset
-
-    def _example(self) -> Any:
-        coreset = getattr(self, "coreset_", None)
-        return super()._example() if coreset is None else coreset.points[:1]
-
-    def _require_labels(self, y: Any) -> None:
-        """Check that data out of core have labels, as scikit-learn does in memory."""
-        if y is None:
-            raise require_y(self)
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one pass over the data.
@@ -238,16 +229,25 @@ class SolvedModel(CoresetModel):
             If an argument cannot be used.
         """
         self._check()
-        rows = self._opened(X, y, sample_weight)
-        method, size, n_clusters = self._construction(rows)
-        seed = resolve_seed(self.random_state)
-        coreset, beside = self._coreset_of(
-            rows, X, size=size, method=method, seed=seed, n_clusters=n_clusters
-        )
-        labels = self._labels_as_given(coreset, rows)
+        data, blocks = self._opened(X, y, sample_weight)
+        method, size, n_clusters = self._construction(blocks)
+        seed, beside = resolve_seed(self.random_state), None
+        if data is not None and data.coreset is not None:
+            rows = len(data.coreset)
+            record = {"m": rows, "n": rows, **data.coreset.provenance}
+            coreset = self._taken(replace(data.coreset, provenance=record))
+        else:
+            coreset, beside = self._drawn(
+                blocks, size=size, method=method, n_clusters=n_clusters, random_state=seed
+            )
+        if data is None:
+            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
+        elif data.coreset is None:
+            coreset = self._as_given(coreset, data)
+        labels = self._labels_as_given(coreset, data)
         self._solve(Problem(coreset, labels, solver_seed(seed), beside))
         self.coreset_ = coreset
-        self._evaluate(rows, (X, sample_weight))
+        self._evaluate(data, (X, sample_weight))
         return self
 
     def _check(self) -> None:
@@ -255,55 +255,35 @@ class SolvedModel(CoresetModel):
         self._validate_params()
 
     @abstractmethod
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int | None]:
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int | None]:
         """Return construction, size and clusters, after the checks that need no coreset."""
 
     @abstractmethod
     def _solve(self, problem: Problem) -> None:
         """Solve on the coreset, and set the attributes of the solution."""
 
-    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        """Set the attributes that need all rows, X or weights."""
+    def _evaluate(self, data: InMemoryData | None, given: tuple[Any, Any]) -> None:
+        """Set the attributes that need all rows, if they are in memory, or X and weights."""
 
     def _wants_y(self) -> bool:
         """Whether the solver takes labels or numbers."""
         return bool(is_classifier(self) or is_regressor(self))
 
-    def _opened(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[InMemoryData | None, RowBlocks]:
         """Check and open what `fit` was given."""
         y = y if self._wants_y() else None
-        numeric = y is not None and is_regressor(self)
-        data = self._validate_in_memory(X, y, sample_weight, y_numeric=numeric)
+        data = self._validate_in_memory(X, y, sample_weight)
         if data is not None:
-            if data.y is not None and is_classifier(self):
-                with refuse_as("y"):
-                    check_classification_targets(data.y)
-            return data
+            return data, data.blocks
         if self._wants_y():
-            self._require_labels(y)
+            require_y(self, y)
         rows = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
-        return rows.by(getattr(self, "metric", "euclidean"))
+        return None, rows.by(getattr(self, "metric", "euclidean"))
 
-    def _coreset_of(
-        self,
-        rows: Rows,
-        X: Any,
-        *,
-        size: int,
-        method: Sensitivity[Any],
-        seed: int,
-        n_clusters: int | None,
+    def _drawn(
+        self, blocks: RowBlocks, *, method: Sensitivity[Any], n_clusters: int | None, **options: Any
     ) -> tuple[Coreset, Any]:
-        """Build the coreset of rows, or take the one given, and set what is known of the features.
-
-        Names of features out of core are those of `X`, from which the rows were opened. The
-        coreset stores `n_clusters` if the method takes it.
-        """
-        data = rows if isinstance(rows, InMemoryData) else None
-        if data is not None and data.coreset is not None:
-            known = {"m": len(data.coreset), "n": len(data.coreset), **data.coreset.provenance}
-            return self._taken(replace(data.coreset, provenance=known)), None
-        blocks = rows.blocks if isinstance(rows, InMemoryData) else rows
+        """Build the coreset, which stores `n_clusters` if the method takes it."""
         if method.labels is not None and not blocks.has_labels:
             raise InvalidInputError(
                 f"method {method.name!r} needs labels, which {type(self).__name__} does not use",
@@ -317,24 +297,20 @@ class SolvedModel(CoresetModel):
             warnings.filterwarnings("ignore", "nothing was reduced", CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
-            coreset, beside = self._built(
-                blocks,
-                size=size,
-                method=method,
-                n_clusters=n_clusters,
-                random_state=seed,
-                draw=Draw(normalize=True),
+            normalized = Draw(normalize=True)
+            return self._built(
+                blocks, method=method, n_clusters=n_clusters, draw=normalized, **options
             )
-        if data is None:
-            self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
-            return coreset, beside
+
+    def _as_given(self, coreset: Coreset, data: InMemoryData) -> Coreset:
+        """Return a coreset of rows in memory with their numbers and columns as given."""
         record = dict(coreset.provenance)
         if self._column_names is not None:  # lost where scikit-learn made an array
             record["columns"] = self._column_names
         if data.numbers is not None:
             record["n_dropped"] = data.n_given - len(data.numbers)
         numbers = data.numbers_of(coreset.indices)
-        return replace(coreset, indices=numbers, provenance=record), beside
+        return replace(coreset, indices=numbers, provenance=record)
 
     def _built(self, blocks: RowBlocks, **options: Any) -> tuple[Coreset, Any]:
         """Build the coreset, and what else a model takes from the same pass."""
@@ -344,16 +320,16 @@ class SolvedModel(CoresetModel):
         """Return a coreset that was passed as X in the form in which the model takes it."""
         return coreset
 
-    def _labels_as_given(self, coreset: Coreset, rows: Rows) -> Any:
+    def _labels_as_given(self, coreset: Coreset, data: InMemoryData | None) -> Any:
         """Labels of the coreset as the user has them: a coreset stores objects as text."""
-        if not isinstance(rows, InMemoryData) or rows.y is None or rows.coreset is not None:
+        if data is None or data.y is None or data.coreset is not None:
             return coreset.labels
         places = coreset.indices
-        if rows.numbers is not None:
-            places = np.searchsorted(rows.numbers, places)
-        labels: AnyArray = rows.y[places]
+        if data.numbers is not None:
+            places = np.searchsorted(data.numbers, places)
+        labels: AnyArray = data.y[places]
         if is_classifier(self) and not coreset_is_all(coreset):
-            warn_lost_classes(np.unique(rows.y), labels)
+            warn_lost_classes(np.unique(data.y), labels)
         return labels
 
     def _open_fitted(self, X: Any, sample_weight: Any) -> RowBlocks:

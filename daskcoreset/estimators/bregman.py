@@ -16,16 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset._build import default_size
 from daskcoreset.core.invalid import InvalidRow, no_weight_error, refuse
 from daskcoreset.core.linalg import one_thread, tiles
-from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
+from daskcoreset.core.moments import merge_scatters, scatter_of_block
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import Problem, check_size, resolve_for
-from daskcoreset.estimators.checks import InMemoryData, Rows
+from daskcoreset.estimators.checks import InMemoryData
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
@@ -34,22 +35,14 @@ from daskcoreset.solvers.divergences import (
     Divergence,
     SquaredMahalanobis,
     as_divergence,
-    domain_problem,
 )
 
 
-def _in_domain(
-    points: Points,
-    *,
-    divergence: Divergence,
-    function: Callable[[Points], AnyArray],
-    named: bool = False,
+def _apply_in_domain(
+    divergence: Divergence, function: Callable[[Points], AnyArray], points: Points
 ) -> AnyArray | InvalidRow:
-    """Apply a function to rows of the domain. A row outside raises an error with its number."""
-    problem = divergence.find_invalid_row(points)
-    if problem is None:
-        return function(points)
-    return problem if named else replace(problem, row=None)
+    """Apply a function to rows, or return the first that is outside the domain."""
+    return divergence.find_invalid_row(points) or function(points)
 
 
 def _labels(solution: HardClustering | SoftClustering, points: Points) -> AnyArray:
@@ -198,13 +191,11 @@ class CoresetBregman(ClusteringModel):
             return self._solution.mixing
         raise AttributeError("weights_ exists only with soft=True; set soft=True before fit.")
 
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int]:
         divergence = as_divergence(self.divergence)
         size = default_size(self.n_clusters) if self.size == "auto" else self.size
         check_size(size, self.n_clusters, "cluster")
-        if isinstance(rows, InMemoryData):
-            refuse(divergence.find_invalid_row(rows.X))
-        self._divergence = _with_precision(divergence, rows)
+        self._divergence = _with_precision(divergence, blocks)
         if self.method == StrongBregman.name:
             method: Sensitivity[Any] = StrongBregman(self.n_clusters, self._divergence)
         elif self.method == LightweightBregman.name:
@@ -244,18 +235,16 @@ class CoresetBregman(ClusteringModel):
         return Distortion(self.n_clusters, self.divergence_)
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
+        refuse(self.divergence_.find_invalid_row(data.X))  # of rows without weight, too
         labels = _labels(self._solution, data.X)
-        return labels, weighted_sum(data.blocks, *self._row_costs())[1]
+        return labels, weighted_sum(data.blocks, self._row_costs())[1]
 
-    def _row_costs(self) -> tuple[Any, Any]:
-        costs = self._solution.costs
-        return costs, partial(domain_problem, self.divergence_)
+    def _row_costs(self) -> Any:
+        return self._in_domain(self._solution.costs)
 
-    def _apply_in_domain(
-        self, X: Any, function: Callable[[Points], AnyArray], **answer: Any
-    ) -> Any:
-        checked = partial(_in_domain, divergence=self.divergence_, function=function)
-        return self._apply(X, checked, in_memory=partial(checked, named=True), **answer)
+    def _in_domain(self, function: Callable[[Points], AnyArray]) -> Any:
+        """Return a function of rows with a check of their domain."""
+        return partial(_apply_in_domain, self.divergence_, function)
 
     def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row, or of its likeliest component.
@@ -277,7 +266,7 @@ class CoresetBregman(ClusteringModel):
         check_is_fitted(self)
         labels = partial(_labels, self._solution)
         called = ("cluster", "output")
-        return self._apply_in_domain(X, labels, predicts=True, called=called)
+        return self._apply(X, self._in_domain(labels), predicts=True, called=called)
 
     @available_if(_if_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     def predict_proba(self, X: Any) -> Any:
@@ -294,7 +283,7 @@ class CoresetBregman(ClusteringModel):
         """
         check_is_fitted(self)
         shares = cast("SoftClustering", self._solution).responsibilities
-        return self._apply_in_domain(X, shares, called=("probability", "cluster"))
+        return self._apply(X, self._in_domain(shares), called=("probability", "cluster"))
 
     def transform(self, X: Any) -> Any:
         """Divergences of every row to all centers.
@@ -311,17 +300,14 @@ class CoresetBregman(ClusteringModel):
         check_is_fitted(self)
         self._refuse_frames(self, X)
         divergences = partial(_divergences, self._solution)
-        return self._apply_in_domain(X, divergences, called=("divergence", "cluster"))
+        return self._apply(X, self._in_domain(divergences), called=("divergence", "cluster"))
 
 
-def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:
+def _with_precision(divergence: Divergence, blocks: RowBlocks) -> Divergence:
     """Return the divergence, with the precision of all rows if it is to be estimated."""
     if not isinstance(divergence, SquaredMahalanobis) or divergence.precision is not None:
         return divergence
-    if isinstance(rows, InMemoryData):
-        scatter = scatter_of(rows.X, rows.weights)
-    else:
-        scatter = map_reduce(rows, scatter_of_block, merge_scatters).value
+    scatter = map_reduce(blocks, scatter_of_block, merge_scatters).value
     if scatter.weight == 0.0:
         raise no_weight_error()
     return SquaredMahalanobis.estimated(scatter.covariance)

@@ -6,18 +6,20 @@ import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import find_inexact, no_weight_error, refuse
 from daskcoreset.core.labels import find_masked_label, find_unusable_label
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric
-from daskcoreset.core.validation import shown, without_mask
+from daskcoreset.core.validation import is_number, shown, without_mask
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError
 from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -131,15 +133,6 @@ class InMemoryData:
         return spread
 
 
-# What a model is fitted to: rows in memory, or blocks of rows out of core.
-Rows: TypeAlias = "InMemoryData | RowBlocks"
-
-
-def count_features(rows: Rows) -> int:
-    """Return the columns of rows, before they are read."""
-    return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
-
-
 # What to do about an argument that scikit-learn refuses.
 _REMEDIES = {
     "X": "pass numbers, one row per sample and one column per feature",
@@ -170,11 +163,8 @@ class CheckedParameters:
         constraints: dict[str, list[Any]] = self._parameter_constraints  # type: ignore[attr-defined]
         for name, allowed in constraints.items():
             value = getattr(self, name)
-            # Scikit-learn compares flags, spans of time and all numbers of Python with bounds.
-            is_plain = isinstance(value, (int, float, np.number)) and (
-                not isinstance(value, (bool, np.timedelta64)) or "boolean" in allowed
-            )
-            if isinstance(value, numbers.Real) and not is_plain:
+            # Scikit-learn compares flags and spans of time with bounds.
+            if isinstance(value, numbers.Real) and not ("boolean" in allowed or is_number(value)):
                 raise InvalidTypeError(
                     f"{name} is {shown(value)}", argument=name, remedy="pass a plain number"
                 )
@@ -188,14 +178,15 @@ class CheckedParameters:
                 ) from error
 
 
-def require_y(estimator: Any) -> InvalidInputError:
-    """Return the error for missing labels, in the words of scikit-learn."""
-    return InvalidInputError(
-        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
-        "None",
-        argument="y",
-        remedy='pass the labels, or the name of a column or an array of X, such as y="label"',
-    )
+def require_y(estimator: Any, y: Any) -> None:
+    """Check that there are labels, in the words of scikit-learn."""
+    if y is None:
+        raise InvalidInputError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None",
+            argument="y",
+            remedy='pass the labels, or the name of a column or an array of X, such as y="label"',
+        )
 
 
 def check_n_features(estimator: Any, n_features: int) -> None:
@@ -218,7 +209,6 @@ def validate_rows(
     reset: bool = True,
     fits: bool | None = None,
     finite: bool = True,
-    y_numeric: bool = False,
     coreset: Coreset | None = None,
 ) -> InMemoryData:
     """Check data in memory as scikit-learn does, by the tags of the estimator.
@@ -235,16 +225,14 @@ def validate_rows(
     finite : bool, default=True
         Whether rows with NaN or infinity raise an error, or are dropped by `on_invalid`. If False,
         the code that reads the rows later checks them.
-    y_numeric : bool, default=False
-        Whether y holds numbers.
     coreset : Coreset, optional
         The coreset that X, y and sample_weight belong to. Its names of columns were compared.
     """
     tags = estimator.__sklearn_tags__()
     fits = reset if fits is None else fits
     labelled = y is not None or (fits and tags.target_tags.required)
-    if labelled and y is None:
-        raise require_y(estimator)
+    if labelled:
+        require_y(estimator, y)
     X = numpy_frame(without_mask(X))
     _check_numbers(X)
     checks = {
@@ -264,7 +252,7 @@ def validate_rows(
             raise
     check_n_features(estimator, X.shape[1])
     if labelled:
-        y = _checked_labels(y, numeric=y_numeric)
+        y = _checked_labels(estimator, y)
     return _read(estimator, InMemoryData(X, y, sample_weight, coreset=coreset), fits, finite)
 
 
@@ -273,8 +261,6 @@ def _read(estimator: Any, given: InMemoryData, fits: bool, finite: bool) -> InMe
     names = getattr(estimator, "feature_names_in_", None)
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     metric: Metric = getattr(estimator, "metric", "euclidean")
-    if given.coreset is not None:  # whose rows are as they shall be
-        metric = "euclidean"
     n_rows, X = given.X.shape[0], given.X if finite else np.zeros((given.X.shape[0], 1))
     blocks = row_blocks(
         X, given.y, given.sample_weight, chunks=n_rows, on_invalid="drop" if drops else "raise"
@@ -317,16 +303,19 @@ def _is_pandas(X: Any) -> bool:
     return getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc")
 
 
-def _checked_labels(y: Any, *, numeric: bool) -> AnyArray:
-    """Return y after scikit-learn's checks, as numbers or as it is."""
+def _checked_labels(estimator: Any, y: Any) -> AnyArray:
+    """Return y after scikit-learn's checks: numbers for a regressor, classes for a classifier."""
     refuse(find_masked_label(y))
     with refuse_as("y"):
         labels: AnyArray = column_or_1d(y, warn=True)
     refuse(find_unusable_label(labels))
-    if numeric:
+    if is_regressor(estimator):
         refuse(find_inexact("y", labels))
         with refuse_as("y"):
             labels = labels.astype(np.float64)
+    if is_classifier(estimator):
+        with refuse_as("y"):
+            check_classification_targets(labels)
     return labels
 
 

@@ -27,19 +27,14 @@ class DecisionFunction(ABC):
 
     classes: AnyArray
 
-    @property
-    def columns(self) -> int | None:
-        """Decision values per row, or None for one, which is positive for the second class."""
-        return None if len(self.classes) <= 2 else len(self.classes)
-
     @abstractmethod
     def values(self, points: Points) -> FloatArray:
         """Decision values of rows, of shape (n, 1) for two classes and (n, n_classes) for more."""
 
     def decide(self, points: Points) -> FloatArray:
-        """Decision values of rows, of shape (n,) or (n, columns)."""
+        """Decision values of rows, of shape (n,) for two classes and (n, n_classes) for more."""
         values = self.values(points)
-        return values[:, 0] if self.columns is None else values
+        return values[:, 0] if len(self.classes) <= 2 else values
 
     def predict(self, points: Points) -> AnyArray:
         """Classes of rows."""

@@ -34,12 +34,11 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.checks import (
     InMemoryData,
-    Rows,
     SparseInput,
-    count_features,
 )
 from daskcoreset.estimators.lazy import RowAttributes
 from daskcoreset.estimators.scoring import weighted_sum
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.kmeans import check_work
 from daskcoreset.solvers.kmeans import (
@@ -98,10 +97,6 @@ class ClusteringModel(
 
     fit_predict = RowAttributes.fit_predict  # not that of the mixin
 
-    @abstractmethod
-    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
-        """Cluster of every row in memory, and their cost."""
-
     @property
     def _n_starts(self) -> int:
         return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
@@ -130,12 +125,6 @@ class ClusteringModel(
         repeated: FloatArray = centers[np.arange(k) % n_distinct]
         return repeated
 
-    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        super()._evaluate(rows, given)
-        if isinstance(rows, InMemoryData):
-            labels, self._inertia = self._labels_and_cost(rows)
-            self._labels = rows.as_given(labels)
-
     @abstractmethod
     def predict(self, X: Any) -> Any:
         """Return the cluster of every row."""
@@ -157,7 +146,7 @@ class ClusteringModel(
         """
         del y
         check_is_fitted(self)
-        return -weighted_sum(self._open_fitted(X, sample_weight), *self._row_costs())[1]
+        return -weighted_sum(self._open_fitted(X, sample_weight), self._row_costs())[1]
 
     def centers_to_xarray(self) -> Any:
         """Return the centers as a Dataset, with the names, units and coordinates of the features.
@@ -280,15 +269,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_clusters
         size = max(_MIN_ROWS, _ROWS_PER_CLUSTER * k) if self.size == "auto" else self.size
         check_size(size, k, "cluster")
         method = resolve_for(self.method, k)
         if not isinstance(self.init, str):
-            check_init(self.init, k, count_features(rows))
-        if isinstance(rows, InMemoryData):
-            self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
+            check_init(self.init, k, blocks.schema.n_features)
         return method, size, k
 
     def _solve(self, problem: Problem) -> None:
@@ -297,7 +284,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self._warn_wide(points, weights)
         distinct = self._distinct_centers(points, coreset)
         if distinct is None:
-            self._check_work(points.shape[0], coreset.n_features)
+            check_work(self.n_clusters, *points.shape)
             given = not isinstance(self.init, str)
             self.cluster_centers_, self.n_iter_ = solve(
                 points,
@@ -315,9 +302,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         if self.metric == "cosine":
             steps = STEPS if distinct is None else 0
             self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
-        # Of rows with threads, and sparse ones as they are.
-        rows = InMemoryData(coreset.points, None, coreset.weights)
-        self.coreset_inertia_ = self._labels_and_cost(rows)[1]
+        distances = nearest(coreset.points, self.cluster_centers_, threads=True)[1]
+        self.coreset_inertia_ = weighted_cost(distances, coreset.weights)
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:
         """Warn if one column holds nearly all the variance."""
@@ -333,17 +319,12 @@ class CoresetKMeans(SparseInput, ClusteringModel):
                 f"sklearn.preprocessing.StandardScaler, unless their units are the same."
             )
 
-    def _check_work(self, n_rows: int, n_features: int) -> None:
-        if n_rows < self.n_clusters:
-            return
-        check_work(self.n_clusters, n_rows, n_features)
-
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)
         return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
 
-    def _row_costs(self) -> tuple[Any, Any]:
-        return partial(squared_distances, centers=self.cluster_centers_), None
+    def _row_costs(self) -> Any:
+        return partial(squared_distances, centers=self.cluster_centers_)
 
     def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row.

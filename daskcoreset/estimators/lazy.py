@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,13 +21,12 @@ from daskcoreset.core.block import Block, BlockSchema, validate_block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import InvalidRow, refuse
 from daskcoreset.core.portfolio import Portfolio
-from daskcoreset.core.typing import AnyArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import a_type, columns_error
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.checks import (
     CheckedParameters,
     InMemoryData,
-    Rows,
     check_n_features,
     frame_names,
     is_frame,
@@ -35,7 +35,7 @@ from daskcoreset.estimators.checks import (
     refuse_as,
     validate_rows,
 )
-from daskcoreset.estimators.scoring import accuracy, r_squared, weighted_values
+from daskcoreset.estimators.scoring import accuracy, apply_to_block, r_squared, weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.timeout import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -43,12 +43,6 @@ from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import as_frame, partition_to_numpy
 from daskcoreset.inputs.open import warn_of_names
 from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
-
-
-def _apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Block) -> Any:
-    """Apply a function to the rows of a block, or return `nothing` for a block without rows."""
-    return function(block.points) if len(block) else nothing
-
 
 # What may stand in the place of X where a coreset may.
 STAND_FOR_CORESETS = (Coreset, Portfolio, CoresetTree, TreeWindow)
@@ -238,7 +232,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             return series_in_memory(given, values, called[0]) if series else values
         blocks = self._open(X)
         example = function(self._example().astype(blocks.schema.dtype))
-        work = partial(_apply_to_block, function, example[:0])
+        work = partial(apply_to_block, function, example[:0])
         if predicts and is_frame(X):
             return lazy_series(as_frame(X), blocks, work, example.dtype, called[0])
         columns = example.shape[1] if example.ndim == 2 else None
@@ -259,7 +253,8 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
 
     def _example(self) -> Any:
         """Return a row, in an array of shape (1, d), that shows what a method returns."""
-        return np.ones((1, self.n_features_in_))
+        coreset = getattr(self, "coreset_", None)
+        return np.ones((1, self.n_features_in_)) if coreset is None else coreset.points[:1]
 
     def _rows_to_xarray(self, attribute: str, dim: str) -> Any:
         """Return rows that were fitted to a cube as a Dataset, with the units of the features."""
@@ -337,14 +332,21 @@ class RowAttributes(LazyModel):
     _called: ClassVar[str] = "cluster"
     coreset_: Coreset
 
-    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        """Forget the attributes of an earlier fit, and remember where the rows out of core are."""
-        self._labels = self._inertia = None
-        self._source = None if isinstance(rows, InMemoryData) else given
+    def _evaluate(self, data: InMemoryData | None, given: tuple[Any, Any]) -> None:
+        """Find the attributes of rows in memory, or remember where the others are."""
+        self._source, self._labels, self._inertia = given, None, None
+        if data is not None:
+            self._source = None
+            labels, self._inertia = self._labels_and_cost(data)
+            self._labels = None if labels is None else data.as_given(labels)
 
-    def _row_costs(self) -> tuple[Any, Any]:
-        """Return the cost of rows as a function of points, and a check of blocks or None."""
-        raise NotImplementedError
+    @abstractmethod
+    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray | None, float | None]:
+        """Cluster of every row, and their cost. None if the model has no clusters or no cost."""
+
+    @abstractmethod
+    def _row_costs(self) -> Callable[[Points], FloatArray | InvalidRow]:
+        """Return the cost of rows as a function of points, as `weighted_sum` takes it."""
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and return the cluster of every row. The result is lazy if X is out of core."""
@@ -374,7 +376,7 @@ class RowAttributes(LazyModel):
             return self._inertia
         costs = self._row_costs()
         blocks = self._open(*self._rows_of_fit("inertia_", "-score(X)"))
-        return map_rows(blocks, partial(weighted_values, *costs), dtype=np.float64).sum()
+        return map_rows(blocks, partial(weighted_values, costs), dtype=np.float64).sum()
 
     def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
         """Return X and weights of `fit`, out of core, for an attribute that is lazy."""

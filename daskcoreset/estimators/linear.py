@@ -9,16 +9,16 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.labels import check_classes, find_unusable_label, plain_labels
+from daskcoreset.core.labels import check_classes, plain_labels
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import caller_level
 from daskcoreset.core.points import deduplicate
@@ -34,7 +34,7 @@ from daskcoreset.estimators.base import (
     require_weighted_fit,
     resolve_for,
 )
-from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
+from daskcoreset.estimators.checks import SparseInput, refuse_as, require_y
 from daskcoreset.estimators.class_weight import (
     check_labels,
     contained_factors,
@@ -86,8 +86,8 @@ class LinearModel(SparseInput, InnerModel, SolvedModel):
     def _method(self) -> Sensitivity[Any]:
         return resolve_for(self.method, None, self._own_method())
 
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, None]:
-        del rows
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, None]:
+        del blocks
         return self._method(), self.size, None
 
     def _solve_rows(self, coreset: Coreset, labels: Any) -> Any:
@@ -142,8 +142,8 @@ class LinearCoresetModel(ClassifierMixin, InnerClassifier, LinearModel):  # type
 
     C: float
     class_weight: Any
-    _stream: CoresetStream | None
-    _announced: AnyArray | None
+    _stream: CoresetStream | None = None
+    _announced: AnyArray | None = None
 
     score = LinearModel.score  # not that of the mixin
 
@@ -213,9 +213,9 @@ class LinearCoresetModel(ClassifierMixin, InnerClassifier, LinearModel):  # type
                 argument="class_weight",
                 remedy="pass the weights of the classes as a dict",
             )
-        stream = getattr(self, "_stream", None)
+        stream = self._stream
         fresh = stream is None and not hasattr(self, "coreset_")
-        announced = _announced_classes(classes, getattr(self, "_announced", None))
+        announced = _announced_classes(classes, self._announced)
         if announced is not None and self.class_weight is not None:
             check_labels(self.class_weight, announced, "classes")
         batch, in_memory = self._batch(X, y, sample_weight, fresh=fresh)
@@ -252,15 +252,13 @@ class LinearCoresetModel(ClassifierMixin, InnerClassifier, LinearModel):  # type
         """Return the rows of a call as a stream takes them, and whether they are in memory."""
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
         if data is None:
-            self._require_labels(y)
+            require_y(self, y)
             if not fresh:
                 self._open(X)
             blocks = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
         elif data.coreset is not None:
             return self._weighed(data.coreset), True
         else:
-            with refuse_as("y"):
-                check_classification_targets(data.y)
             blocks = row_blocks(data.X, data.y, data.sample_weight, chunks=data.X.shape[0])
         return (weigh_blocks(self.class_weight, blocks),), data is not None
 
@@ -282,17 +280,7 @@ def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | Non
     if classes is None:
         return earlier
     with refuse_as("classes"):
-        labels = np.asarray(classes).ravel()
-    missing = find_unusable_label(labels)
-    if missing is not None:
-        raise InvalidInputError(
-            f"classes has {labels[missing.row]!r} at position {missing.row}, which is not a class",
-            argument="classes",
-            remedy="leave it out",
-        )
-    with refuse_as("classes"):
-        distinct: AnyArray = np.unique(labels)
-    distinct = plain_labels(distinct)
+        distinct = plain_labels(np.unique(np.asarray(classes)))
     if earlier is not None and not np.array_equal(distinct, earlier):
         raise InvalidInputError(
             f"classes={distinct} differ from those of the first call, {earlier}",
@@ -325,11 +313,11 @@ def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:
 _MAX_STEPS = 1000
 
 
-class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+class LinearSVM(LinearSVC):  # type: ignore[misc] # scikit-learn has no annotations
     r"""Minimize :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
     This is the objective of ``SVC(kernel="linear")``. The intercept is not penalized, unlike in
-    ``LinearSVC``. More than two classes are solved one against the rest. Rows are not checked.
+    ``LinearSVC``. More than two classes are solved one against the rest. `fit` checks no rows.
 
     Examples
     --------
@@ -373,19 +361,6 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         self.n_iter_ = np.array([max(fit.steps, 1) for fit in fits])
         self.n_features_in_ = X.shape[1]
         return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
-        products = X @ self.coef_.T
-        dense = products.toarray() if hasattr(products, "toarray") else products
-        values: FloatArray = np.asarray(dense) + self.intercept_
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> AnyArray:
-        """Class of every row."""
-        values = self.decision_function(X)
-        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
 
 class CoresetLogisticRegression(LinearCoresetModel):

@@ -35,11 +35,12 @@ from daskcoreset.estimators.base import (
     require_weighted_fit,
     resolve_for,
 )
-from daskcoreset.estimators.checks import InMemoryData, Rows
+from daskcoreset.estimators.checks import InMemoryData
 from daskcoreset.estimators.class_weight import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.lazy import LazyModel, RowAttributes
 from daskcoreset.estimators.scoring import weighted_sum
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
@@ -317,8 +318,8 @@ class CoresetEstimator(RowAttributes, InnerClassifier, SolvedModel):
             "pass one that does, in a pipeline its last step, in a search what is searched",
         )
 
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int | None]:
-        del rows
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int | None]:
+        del blocks
         n_clusters = self._n_clusters()
         return resolve_for(self.method, n_clusters), self.size, n_clusters
 
@@ -349,14 +350,14 @@ class CoresetEstimator(RowAttributes, InnerClassifier, SolvedModel):
         else:
             self.estimator_ = inner.fit(points, sample_weight=weights)
 
-    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
-        super()._evaluate(rows, given)
-        clusters = is_clusterer(self) and hasattr(self.estimator_, "predict")
-        if isinstance(rows, InMemoryData) and clusters:
-            self._labels = rows.as_given(self.estimator_.predict(rows.X))
-            if _scores_distances(self.estimator_):
-                score = self.estimator_.score(rows.X, sample_weight=rows.sample_weight)
-                self._inertia = -float(score)
+    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray | None, float | None]:
+        inner = self.estimator_
+        if not (is_clusterer(self) and hasattr(inner, "predict")):
+            return None, None
+        cost = None
+        if _scores_distances(inner):
+            cost = -float(inner.score(data.X, sample_weight=data.sample_weight))
+        return inner.predict(data.X), cost
 
     n_iter_ = _of_inner("n_iter_", "Iterations of its solver.")
     cluster_centers_ = _of_inner("cluster_centers_", "Its centers.")
@@ -386,13 +387,13 @@ class CoresetEstimator(RowAttributes, InnerClassifier, SolvedModel):
             )
         return super()._rows_of_fit(name, remedy)
 
-    def _row_costs(self) -> tuple[Any, Any]:
+    def _row_costs(self) -> Any:
         if not _scores_distances(self.estimator_):
             raise AttributeError(
                 "inertia_ exists only if the score of estimator_ is minus the sum of the squared "
                 "distances from its centers; use estimator_."
             )
-        return partial(squared_distances, centers=self.cluster_centers_), None
+        return partial(squared_distances, centers=self.cluster_centers_)
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one pass over the data.

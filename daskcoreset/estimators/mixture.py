@@ -26,7 +26,6 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     resolve_for,
 )
-from daskcoreset.estimators.checks import Rows, count_features
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import MixtureCost
@@ -164,12 +163,10 @@ class CoresetGaussianMixture(DensityMixin, SolvedModel):  # type: ignore[misc] #
         self.random_state = random_state
         self.on_invalid = on_invalid
 
-    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
-        k = self.n_components
-        d = count_features(rows)
-        size = self.size
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int]:
+        k, size = self.n_components, self.size
         if size == "auto":
-            size = auto_mixture_size(k, self.covariance_type, d)
+            size = auto_mixture_size(k, self.covariance_type, blocks.schema.n_features)
         check_size(size, k, "component")
         return resolve_for(self.method, k, Mixture(k)), size, k
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -71,24 +72,20 @@ def accuracy(estimator: Any, blocks: RowBlocks) -> float:
     -------
     float
     """
-    weight, right = _sum_pairs(blocks, partial(_weigh_right, estimator))
+    weight, right = _sums(blocks, partial(_weigh_right, estimator))
     return right / weight
 
 
-def _weigh_right(
-    estimator: Any, block: Block, _index: int, _broadcast: object
-) -> tuple[float, float]:
+def _weigh_right(estimator: Any, block: Block, _index: int, _broadcast: object) -> FloatArray:
     if not len(block):
-        return 0.0, 0.0
+        return np.zeros(2)
     # Labels as the coreset, and so the estimator, has them.
     right = labels_of(block) == np.asarray(estimator.predict(block.points))
-    return float(block.weights.sum()), float(block.weights[right].sum())
+    return np.array([block.weights.sum(), block.weights[right].sum()])
 
 
 def weighted_sum(
-    blocks: RowBlocks,
-    function: Callable[[Points], FloatArray],
-    check: Callable[[Block], InvalidRow | None] | None = None,
+    blocks: RowBlocks, function: Callable[[Points], FloatArray | InvalidRow]
 ) -> tuple[float, float]:
     r"""Total weight, and :math:`\sum_x u(x) f(x)`.
 
@@ -96,10 +93,8 @@ def weighted_sum(
     ----------
     blocks : RowBlocks
     function : callable
-        ``function(points)`` returns f of every row, float64 of shape (n,). It must be picklable.
-        It gets only rows of positive weight.
-    check : callable, optional
-        ``check(block)`` returns what is wrong with a block, or None.
+        ``function(points)`` returns f of every row, float64 of shape (n,), or the `InvalidRow` of
+        one of them. It must be picklable. It gets only rows of positive weight.
 
     Returns
     -------
@@ -111,51 +106,55 @@ def weighted_sum(
         If a row is invalid, X is empty, or all weights are zero. The error names the first
         invalid row, counted over all blocks.
     """
-    return _sum_pairs(blocks, partial(_sum_block, function, check))
+    return _sums(blocks, partial(_sum_block, function))
 
 
 def _sum_block(
-    function: Callable[[Points], FloatArray],
-    check: Callable[[Block], InvalidRow | None] | None,
+    function: Callable[[Points], FloatArray | InvalidRow],
     block: Block,
     _index: int,
     _broadcast: object,
-) -> tuple[float, float] | InvalidRow:
-    values = weighted_values(function, check, block)
+) -> FloatArray | InvalidRow:
+    values = weighted_values(function, block)
     if isinstance(values, InvalidRow):
         return values
-    return float(block.weights.sum()), float(values.sum())
+    return np.array([block.weights.sum(), values.sum()])
 
 
 def weighted_values(
-    function: Callable[[Points], FloatArray],
-    check: Callable[[Block], InvalidRow | None] | None,
-    block: Block,
+    function: Callable[[Points], FloatArray | InvalidRow], block: Block
 ) -> FloatArray | InvalidRow:
     """Return u(x) f(x) of every row of a block, and zero if u is zero. See `weighted_sum`.
 
     Examples
     --------
     >>> block = Block(np.array([[2.0], [5.0]]), np.array([3.0, 0.0]))
-    >>> weighted_values(lambda points: points[:, 0], None, block)
+    >>> weighted_values(lambda points: points[:, 0], block)
     array([6., 0.])
     """
-    if check is not None and (problem := check(block)) is not None:
-        return problem
-    values, counted = np.zeros(len(block)), np.flatnonzero(block.weights > 0)
-    values[counted] = block.weights[counted] * function(block.points[counted])
+    weighted = np.zeros(len(block))
+    counted = np.flatnonzero(block.weights > 0)
+    values = apply_to_block(function, weighted[:0], block.take(counted))
+    if isinstance(values, InvalidRow):
+        return values
+    weighted[counted] = block.weights[counted] * values
+    return weighted
+
+
+def apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Block) -> Any:
+    """Apply a function to the rows of a block, or return `nothing` for a block without rows.
+
+    The `InvalidRow` of a row gets the number that the row has in the block as read.
+    """
+    values = function(block.points) if len(block) else nothing
+    if isinstance(values, InvalidRow) and values.row is not None:
+        return replace(values, row=block.number_of(values.row))
     return values
 
 
-def _sum_pairs(
-    blocks: RowBlocks, work: Callable[..., tuple[float, float] | InvalidRow]
-) -> tuple[float, float]:
-    """Add up what every block gives: its weight, and a part of it or a sum by it."""
-    weight, total = map_reduce(blocks, work, _add_pairs).value
+def _sums(blocks: RowBlocks, work: Callable[..., FloatArray | InvalidRow]) -> tuple[float, float]:
+    """Add up two numbers of every block, of which the first is its weight."""
+    weight, total = map_reduce(blocks, work, np.add).value
     if not weight:
         raise no_weight_error()
-    return weight, total
-
-
-def _add_pairs(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
-    return first[0] + second[0], first[1] + second[1]
+    return float(weight), float(total)

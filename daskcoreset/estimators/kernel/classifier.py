@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import check_diameter
 from daskcoreset.constructions.coverage.reads import cover
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.labels import plain_labels
+from daskcoreset.core.labels import check_classes, plain_labels
 from daskcoreset.core.messages import package_versions
 from daskcoreset.core.points import distinct_rows
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
-from daskcoreset.estimators.checks import InMemoryData, refuse_as
+from daskcoreset.estimators.checks import InMemoryData, require_y
 from daskcoreset.estimators.decision import DecisionModel
 from daskcoreset.estimators.kernel.kernels import (
     KernelDecision,
@@ -68,56 +67,23 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def check_two_classes(classes: AnyArray) -> None:
-    """Check that there are two classes."""
-    if len(classes) < 2:
-        raise InvalidInputError(
-            f"y has one class only, {classes[:1]}, among the rows with a positive weight",
-            argument="y",
-            remedy="pass rows of two classes or more",
-        )
-
-
 def distinct_block(data: InMemoryData) -> Block:
     """Return rows in memory by value, equal ones merged, with their numbers as given."""
     first, weights = distinct_rows(data.X, data.weights, data.y)
     return Block(data.X[first], weights, plain_labels(data.y[first]), data.numbers_of(first))
 
 
-@dataclass(frozen=True, eq=False)
-class GivenRows:
-    """Labelled rows as blocks, and what their numbers stand for.
+def blocks_of(data: InMemoryData, seed: int) -> tuple[RowBlocks, IndexArray | None]:
+    """Return rows in memory as blocks, and the numbers as given of their rows. None for the same.
 
-    Attributes
-    ----------
-    blocks : RowBlocks
-    n_rows : int or None
-        Rows as given. None for those of the blocks.
-    numbers : ndarray of int64 or None
-        The numbers as given of the rows of the blocks. None if blocks have these numbers.
+    Up to 10,000 rows are in an order that depends on values alone. The result is then independent
+    of the order of the rows and of the split of their weight.
     """
-
-    blocks: RowBlocks
-    n_rows: int | None = None
-    numbers: IndexArray | None = None
-
-    @classmethod
-    def in_memory(cls, data: InMemoryData, seed: int) -> GivenRows:
-        """Return rows in memory. Up to 10,000 are in an order that depends on values alone.
-
-        The result is then independent of the order of the rows and of the split of their weight.
-        """
-        n_rows = int(data.X.shape[0])
-        if n_rows > _SMALL:
-            return cls(row_blocks(data.X, data.y, data.sample_weight), n_rows, data.numbers)
-        rows = distinct_block(data)
-        rows = rows.take(stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(rows)))
-        return cls(row_blocks(rows.points, rows.labels, rows.weights), n_rows, rows.rows)
-
-    def as_given(self, rows: Block) -> Block:
-        """Return rows of the blocks with their numbers as given."""
-        numbers: Any = rows.rows
-        return rows if self.numbers is None else replace(rows, rows=self.numbers[numbers])
+    if data.X.shape[0] > _SMALL:
+        return row_blocks(data.X, data.y, data.sample_weight), data.numbers
+    rows = distinct_block(data)
+    rows = rows.take(stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(rows)))
+    return row_blocks(rows.points, rows.labels, rows.weights), rows.rows
 
 
 class KernelModel(DecisionModel):
@@ -136,17 +102,12 @@ class KernelModel(DecisionModel):
     _decision: KernelDecision
 
     gamma: Any
-    lam: Any
-    theta: Any
-    mu: Any
-    random_state: Any
 
     def _machine(self, summary: ClassSummary, points: Any) -> KernelMap:
         """Return the kernel of core points. Warn if gamma does not suit the columns."""
         gamma = resolve_gamma(self.gamma, points.shape[1], summary.variance)
         machine = KernelMap(gamma, np.asarray(points, dtype=np.float64))
-        chosen = not isinstance(self.gamma, str)
-        warn_of_scales(machine, summary.total_variance, chosen=chosen)
+        warn_of_scales(machine, chosen=not isinstance(self.gamma, str))
         return machine
 
     def _set_fitted(
@@ -321,11 +282,15 @@ class CoresetKernelClassifier(KernelModel):
         self._validate_params()
         loss = self._checked_loss()
         seed = resolve_seed(self.random_state)
-        given = self._given(X, y, sample_weight, seed)
-        blocks = given.blocks
+        data, numbers = self._validate_in_memory(X, y, sample_weight), None
+        if data is None:
+            require_y(self, y)
+            blocks = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+        else:
+            blocks, numbers = blocks_of(data, seed)
         blocks.refuse_zeros()
         summary = summarise_classes(blocks)
-        check_two_classes(summary.classes)
+        check_classes(summary.classes, summary.n_used)
         core, drawn, diameter = self._core_points(blocks, summary, seed)
         machine = self._machine(summary, core.points)
         rows, n_rows, weights = blocks, summary.n_rows, summary.weights
@@ -341,32 +306,24 @@ class CoresetKernelClassifier(KernelModel):
         else:
             solution = solve_avm(problem, seed=seed)
         diameter = 2.0 * problem.radius if diameter is None else diameter
-        kept = given.as_given(core if drawn is None else drawn)
+        kept = core if drawn is None else drawn
+        if numbers is not None:
+            kept = replace(kept, rows=numbers[kept.rows])
         facts = {
             "method": "core points" if drawn is None else "drawn by class",
             "core_points": self.core_points,
             "diameter": diameter,
-            "n": summary.n_rows if given.n_rows is None else given.n_rows,
+            "n": summary.n_rows if data is None else data.X.shape[0],
             "seed": seed,
             "total_weight": float(kept.weights.sum()),
             "objective": LinearCost().record(),
         }
-        if given.n_rows is None:
+        if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         self.core_points_, self.diameter_ = np.asarray(core.points), diameter
         self.lam_, self.trace_ = lam, problem.trace
         self._set_fitted(machine, solution, summary.classes, kept, facts)
         return self
-
-    def _given(self, X: Any, y: Any, sample_weight: Any, seed: int) -> GivenRows:
-        """Open the rows."""
-        data = self._validate_in_memory(X, y, sample_weight)
-        if data is None:
-            self._require_labels(y)
-            return GivenRows(row_blocks(X, y, sample_weight, on_invalid=self.on_invalid))
-        with refuse_as("y"):
-            check_classification_targets(data.y)
-        return GivenRows.in_memory(data, seed)
 
     def _checked_loss(self) -> MarginLoss:
         """Return the loss, after checks of the arguments that need no data."""

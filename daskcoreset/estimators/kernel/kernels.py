@@ -17,11 +17,9 @@ from daskcoreset.estimators.decision import DecisionFunction
 # Columns whose ranges differ by more are warned about.
 _UNEVEN = 100.0
 
-# Kernel value at the root mean square distance below which the kernel matrix is diagonal.
-_VANISHED = 1e-12
-
-# Kernel value above which two rows are hardly told apart, and core points that are tested.
-_ALIKE, _TESTED = 0.99, 256
+# Median of the kernel between core points below which rows do not affect each other, the one above
+# which they look alike, and core points that are tested.
+_VANISHED, _ALIKE, _TESTED = 1e-12, 0.99, 256
 
 
 def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
@@ -40,50 +38,47 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
     >>> resolve_gamma("scale", 4, 0.5), resolve_gamma("auto", 4, 0.5), resolve_gamma(2, 4, 0.5)
     (0.5, 0.25, 2.0)
     """
-    if isinstance(gamma, str) and gamma == "scale":
+    if gamma == "scale":
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
-    if isinstance(gamma, str) and gamma == "auto":
+    if gamma == "auto":
         return 1.0 / n_features
     return float(gamma)
 
 
-def warn_of_scales(machine: KernelMap, total_variance: float, *, chosen: bool) -> None:
-    """Warn if few columns dominate distances, or the kernel is the same between most rows.
+def warn_of_scales(machine: KernelMap, *, chosen: bool) -> None:
+    """Warn if few columns dominate distances, or the kernel is the same between most core points.
 
     Parameters
     ----------
     machine : KernelMap
-        Ranges are those of its core points.
-    total_variance : float
-        Half the mean squared distance of two rows.
     chosen : bool
         Whether the user chose gamma as a number, for which rows may look alike.
     """
     from scipy.spatial.distance import pdist
 
-    ranges = np.ptp(machine.points, axis=0)
-    ranges, gamma = ranges[ranges > 0.0], machine.gamma
+    squares = pdist(machine.points[:: -(-len(machine) // _TESTED)], "sqeuclidean")
+    squares, ranges = squares[squares > 0.0], np.ptp(machine.points, axis=0)
+    if not len(squares):
+        return
+    usual, ranges = float(np.median(np.exp(-machine.gamma * squares))), ranges[ranges > 0.0]
     advice = (
         "scale the features to [0, 1] as the authors do, for example with "
         "sklearn.preprocessing.MinMaxScaler."
     )
-    usual = float(np.exp(-gamma * 2.0 * total_variance))
-    if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
+    if ranges.max() > _UNEVEN * ranges.min():
         warn_user(
             f"features are not scaled: the range of one column is {ranges.max():.3g}, and of "
             f"another {ranges.min():.3g}, so distances depend on the wide columns alone; {advice}"
         )
     elif usual < _VANISHED:
         warn_user(
-            f"gamma={gamma:.3g} is too large for the scale of the features: the kernel is "
-            f"{usual:.1e} at the root mean square distance of two rows, so rows do not affect each "
-            f"other. Lower gamma, or {advice}"
+            f"gamma={machine.gamma:.3g} is too large for the scale of the features: the median of "
+            f"the kernel between core points is {usual:.1e}, so rows do not affect each other. "
+            f"Lower gamma, or {advice}"
         )
-    squares = pdist(machine.points[:: -(-len(machine) // _TESTED)], "sqeuclidean")
-    values = np.exp(-gamma * squares[squares > 0.0])
-    if not chosen and len(values) and (usual := float(np.median(values))) > _ALIKE:
+    if usual > _ALIKE and not chosen:
         warn_user(
-            f"gamma={gamma:.3g} is too small for the scale of the features: the median of "
+            f"gamma={machine.gamma:.3g} is too small for the scale of the features: the median of "
             f"the kernel between core points is {usual:.6f}, so all rows look alike. Outliers, "
             f"columns far from zero or small units can be the cause. Drop or clip outliers, scale "
             f"the features, for example with sklearn.preprocessing.RobustScaler, or raise gamma."

@@ -18,7 +18,7 @@ from daskcoreset.core.linalg import one_thread, product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement, split_quota
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.kernel.kernels import KernelMap, nearest
+from daskcoreset.estimators.kernel.kernels import KernelDecision, KernelMap, nearest
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.losses import MarginLoss
@@ -87,26 +87,6 @@ def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveQuery:
-    """The model whose losses a pass adds up, and the rows that it draws.
-
-    Attributes
-    ----------
-    core : KernelMap
-    loss : MarginLoss
-    classes : ndarray of shape (n_classes,)
-    beta : ndarray of shape (r, K), float64
-    draw : Draw or None
-    """
-
-    core: KernelMap
-    loss: MarginLoss
-    classes: AnyArray
-    beta: FloatArray
-    draw: Draw | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class ObjectiveTerms:
     """Sums over rows, weights included.
 
@@ -137,20 +117,23 @@ class ObjectiveTerms:
 
 
 @one_thread()
-def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> ObjectiveTerms:
-    """Evaluate the rows of one block, in tiles."""
-    losses, gradient, farthest = np.zeros(query.beta.shape[1]), np.zeros_like(query.beta), 0.0
-    signs = signs_of(labels_of(block), query.classes)
-    for part, squares in query.core.squares(block.points):
+def evaluate_block(
+    block: Block, block_index: int, query: tuple[KernelDecision, MarginLoss, Draw | None]
+) -> ObjectiveTerms:
+    """Evaluate a model at the rows of one block, in tiles, and draw rows."""
+    model, loss, draw = query
+    losses, gradient, farthest = np.zeros(model.beta.shape[1]), np.zeros_like(model.beta), 0.0
+    signs = signs_of(labels_of(block), model.classes)
+    for part, squares in model.core.squares(block.points):
         cells, gap = nearest(squares)
         farthest = max(farthest, gap)
         u = block.weights[part]
-        margins = signs[part] * product(query.core.values(squares), query.beta)
-        losses += np.einsum("i,ik->k", u, query.loss.value(margins))
-        a = signs[part] * query.loss.slope(margins) * u[:, np.newaxis]
+        margins = signs[part] * product(model.core.values(squares), model.beta)
+        losses += np.einsum("i,ik->k", u, loss.value(margins))
+        a = signs[part] * loss.slope(margins) * u[:, np.newaxis]
         for k in range(a.shape[1]):
             gradient[:, k] += np.bincount(cells, a[:, k], len(gradient))
-    drawn = None if query.draw is None else draw_rows(block, block_index, query.draw)
+    drawn = None if draw is None else draw_rows(block, block_index, draw)
     return ObjectiveTerms(losses, gradient, farthest, drawn)
 
 
@@ -199,7 +182,7 @@ class KernelProblem:
 
     def evaluate(self, beta: FloatArray, draw: Draw | None = None) -> ObjectiveTerms:
         """Read all rows once."""
-        query = ObjectiveQuery(self.core, self.loss, self.classes, beta, draw)
+        query = KernelDecision(self.core, beta, self.classes), self.loss, draw
         found = map_reduce(self.blocks, evaluate_block, ObjectiveTerms.merged, broadcast=query)
         terms: ObjectiveTerms = found.value
         self.radius = float(np.sqrt(terms.farthest))

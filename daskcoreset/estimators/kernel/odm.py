@@ -10,22 +10,20 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.block import labels_of
 from daskcoreset.core.deadline import check_time
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.kernel.classifier import (
     KERNEL_CONSTRAINTS,
     MAX_GRAM_ROWS,
     KernelModel,
-    check_two_classes,
     distinct_block,
 )
 from daskcoreset.estimators.kernel.kernels import KernelMap
@@ -57,7 +55,7 @@ def solve_dual(
     weights : ndarray of shape (n,), float64
         Positive.
     loss : MarginLoss
-        "odm", or "squared_hinge".
+        "odm".
     lam : float
         Lambda.
     tol : float, default=1e-4
@@ -76,9 +74,9 @@ def solve_dual(
     --------
     >>> from daskcoreset.solvers.losses import LOSSES
     >>> signs = np.array([[1.0], [-1.0]])
-    >>> solution = solve_dual(np.eye(2), signs, np.ones(2), LOSSES["squared_hinge"], 2.0)
-    >>> solution.beta.round(4).ravel(), solution.objectives.round(4)  # 2 (1 - z) = z
-    (array([ 0.6667, -0.6667]), array([0.6667]))
+    >>> solution = solve_dual(np.eye(2), signs, np.ones(2), LOSSES["odm"], 2.0)
+    >>> solution.beta.round(4).ravel(), solution.objectives.round(4)  # 2 (0.6 - z) = 0.36 z
+    (array([ 0.5085, -0.5085]), array([0.3051]))
 
     References
     ----------
@@ -89,7 +87,7 @@ def solve_dual(
 
     share = lam * weights / weights.sum()
     down = 1.0 / (2.0 * loss.scale * share)
-    up = down / loss.mu if loss.mu else np.full_like(down, np.inf)
+    up = down / loss.mu
     band = np.array([loss.low, loss.high])
     beta = np.zeros_like(signs)
     objectives, gaps = np.full((2, signs.shape[1]), np.inf)
@@ -109,8 +107,7 @@ def solve_dual(
                 square = float(alpha * labels @ image)
             objective = 0.5 * square + float(share @ loss.value(labels * image))
             low, high = np.maximum(alpha, 0.0), np.minimum(alpha, 0.0)
-            cost = low**2 * down / 2.0 - loss.low * low - loss.high * high
-            cost += np.where(high < 0.0, high**2 * np.where(np.isfinite(up), up, 0.0) / 2.0, 0.0)
+            cost = (low**2 * down + high**2 * up) / 2.0 - loss.low * low - loss.high * high
             gap = objective + 0.5 * square + float(cost.sum())
             if gap <= tol * objective:
                 break
@@ -233,11 +230,6 @@ class ODMClassifier(KernelModel):
         """
         self._validate_params()
         loss = resolve_loss("odm", theta=self.theta, mu=self.mu)
-        # A memory map is read whole, like any array.
-        X, y, sample_weight = (
-            np.asarray(part) if isinstance(part, np.memmap) else part
-            for part in (X, y, sample_weight)
-        )
         data = self._validate_in_memory(X, y, sample_weight)
         if data is None:
             raise InvalidTypeError(
@@ -246,8 +238,6 @@ class ODMClassifier(KernelModel):
                 remedy="use CoresetKernelClassifier, or pass a sample in memory",
             )
         row_blocks(data.X).refuse_zeros()
-        with refuse_as("y"):
-            check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
         block = distinct_block(data)
         if len(block) > MAX_GRAM_ROWS:
@@ -258,7 +248,7 @@ class ODMClassifier(KernelModel):
                 remedy=f"use CoresetKernelClassifier, or pass at most {MAX_GRAM_ROWS}",
             )
         summary = summarise_classes(row_blocks(block.points, block.labels, block.weights))
-        check_two_classes(summary.classes)
+        check_classes(summary.classes, summary.n_used)
         machine = self._machine(summary, dense_rows(block.points))
         lam = float(summary.weight if self.lam is None else self.lam)
         solution = solve_dual(

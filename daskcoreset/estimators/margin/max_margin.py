@@ -34,7 +34,7 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import CoresetWarning, InvalidInputError, NotSeparableError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
-from daskcoreset.estimators.checks import is_in_memory, refuse_as
+from daskcoreset.estimators.checks import is_in_memory, refuse_as, require_y
 from daskcoreset.estimators.decision import DecisionModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
@@ -107,7 +107,7 @@ class MarginModel(DecisionModel):
             # What reads the rows drops those that are not finite, and numbers them as given.
             data = self._validate_in_memory(X, y, sample_weight, finite=False)
         if data is None:
-            self._require_labels(y)
+            require_y(self, y)
             blocks = row_blocks(X, y, sample_weight, groups=groups, on_invalid=self.on_invalid)
             self._set_features(X, blocks.schema.n_features, blocks.columns)
             return blocks
