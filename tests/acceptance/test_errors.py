@@ -115,6 +115,15 @@ def test_fit__names_the_parameter(name: str, options: dict[str, Any]) -> None:
         model.fit(X, Y)
 
 
+def test_n_clusters__that_take_too_long_are_refused() -> None:
+    size, said = 10**6, "1,000,000 centers of 1,000,000 rows take 5e+12"
+    rows = da.zeros((2 * size, 5), chunks=(size, 5))
+    with refused("n_clusters", said):
+        face.build(rows, size=size, method=face.StrongKMeans(size))
+    with refused("n_clusters", "1,000,000 centers of"):
+        face.estimators.CoresetKMeans(size).fit(np.zeros((size, 3), dtype=np.float32))
+
+
 def test_typing_errors__get_a_suggestion() -> None:
     for name in ("k-means", "K means", "kmean"):
         with refused("method", 'did you mean "kmeans"'):

@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.cluster import KMeans
 
 from tests.acceptance import face
@@ -52,11 +53,20 @@ def test_papers__strong_before_lightweight_before_uniform() -> None:
     assert errors["lightweight"] < errors["uniform"]
 
 
-def test_model__does_not_depend_on_the_unit_of_length() -> None:
-    X, unit = imbalanced(12_000), 2.0**-40
-    plain, other = (es.CoresetKMeans(50, random_state=0).fit(rows) for rows in (X, X * unit))
+@pytest.mark.parametrize(
+    ("form", "unit"),
+    [
+        (np.asarray, 2.0**-40),
+        (lambda rows: rows.astype(np.float32), np.float32(2.0**100)),
+        (lambda rows: sp.csr_array(rows.astype(np.float32)), np.float32(2.0**100)),
+    ],
+)
+def test_model__does_not_depend_on_the_unit_of_length(form: Any, unit: Any) -> None:
+    rows = form(imbalanced(12_000))
+    plain, other = (es.CoresetKMeans(50, random_state=0).fit(X) for X in (rows, rows * unit))
     assert np.allclose(other.cluster_centers_ / unit, plain.cluster_centers_)
     assert len(other.coreset_) == len(plain.coreset_)
+    assert np.array_equal(other.labels_, plain.labels_)
 
 
 @pytest.mark.parametrize("method", ["kmeans", "lightweight"])
@@ -93,6 +103,40 @@ def test_model__is_near_the_solution_on_all_rows(kind: str) -> None:
     assert (labels == gaps.argmin(axis=1)).all()
     assert np.allclose(np.asarray(model.transform(rows)), np.sqrt(gaps))
     assert float(model.score(X)) == pytest.approx(-gaps.min(axis=1).sum())
+
+
+def test_model__finds_clusters_far_apart_and_small_in_float32() -> None:
+    """Two clusters 20,000 apart beside eight that are one apart: float32 holds the rows."""
+    rng = np.random.default_rng(1)
+    centers = np.zeros((10, 4))
+    centers[0, 0], centers[1, 0], centers[2:, 1] = 1e4, -1e4, 1e4
+    centers[2:] += rng.normal(size=(8, 4))
+    labels = np.r_[rng.integers(2, size=60_000), np.repeat(2 + np.arange(8), 50)]
+    X = (centers[labels] + 0.003 * rng.normal(size=(len(labels), 4))).astype(np.float32)
+    means = np.array([X[labels == k].astype(float).mean(axis=0) for k in range(10)])
+    best = float(((X - means[labels]) ** 2).sum())
+    model = es.CoresetKMeans(10, size=800, random_state=0).fit(X)
+    assert read.kmeans_cost(X, np.ones(len(X)), model.cluster_centers_) < 1.05 * best
+
+
+@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
+@pytest.mark.parametrize("kind", ["groups", "sparse"])
+def test_model__tolerance_is_not_that_of_rows_far_out(kind: str) -> None:
+    """Relative to the variance all moves are small, and runs ended 3 to 5 % above the optimum."""
+    X: Any = np.random.default_rng(5 if kind == "groups" else 78).normal(size=(6000, 6))
+    if kind == "groups":
+        X[::2, 0] += 1e6
+    else:
+        X[1234] = 1e6
+    rows = sp.csr_array(X) if kind == "sparse" else X
+    size = 10_000  # all rows: what is left is the solver's
+    model = es.CoresetKMeans(20, size=size, n_init=1, random_state=0).fit(rows)
+    u, middle = np.ones(len(X)), X.mean(axis=0)
+    start = model.cluster_centers_ - middle
+    ended = KMeans(20, init=start, n_init=1, tol=0.0, max_iter=1000).fit(X - middle)
+    best = read.kmeans_cost(X, u, ended.cluster_centers_ + middle)
+    assert read.kmeans_cost(X, u, model.cluster_centers_) < 1.01 * best
+    assert 10 < model.n_iter_ <= 300
 
 
 @pytest.mark.parametrize("divergence", ["kl", "itakura_saito", "squared_euclidean"])

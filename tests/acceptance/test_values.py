@@ -185,3 +185,21 @@ def test_build__divides_rows_by_their_lengths() -> None:
     with pytest.warns(face.CoresetWarning):
         kept = face.build(huge, size=5)
     assert np.allclose(kept.points, [[0.6, 0.8], [0.6, 0.8], [1.0, 0.0]], rtol=1e-14)
+
+
+def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
+    wanted = {"name": "quantization error", "n_clusters": 4}
+    options: dict[str, Any] = {"size": 100, "random_state": 0}
+    model = face.estimators.CoresetKMeans(4, method="lightweight", **options).fit(X)
+    assert model.coreset_.provenance["objective"] == wanted
+    assert len(model.coreset_.audit(X).solutions[0]) == 4
+    other = face.estimators.CoresetKMeans(4, method=face.StrongKMeans(9), **options).fit(X)
+    assert other.coreset_.provenance["objective"] == {**wanted, "n_clusters": 9}
+    options |= {"method": "lightweight", "n_clusters": 4}
+    stream = face.stream(store=tmp_path / "s", **options).partial_fit(X)
+    tree = face.create_tree(tmp_path / "t", **options)
+    tree.append(X)
+    kept = (stream, face.CoresetStream.load(tmp_path / "s"), tree)
+    for one in (*kept, face.CoresetTree.open(tmp_path / "t")):
+        assert one.coreset().provenance["objective"] == wanted
+    assert len(stream.coreset().audit(X).solutions[0]) == 4

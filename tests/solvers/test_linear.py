@@ -49,3 +49,20 @@ def test_solve_svm__without_intercept_one_class_and_units() -> None:
     assert wild.bound <= wild.cost <= wild.bound * (1 + 1e-4)
     wide = solve_svm(sp.csr_array(X[:5]), SIGNS[:5], U[:5])
     assert wide.cost <= U[:5].sum()
+
+
+def test_solve_svm__of_more_columns_than_rows_is_the_same_solution() -> None:
+    rng = np.random.default_rng(0)
+    rows, signs = rng.normal(size=(30, 20)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    wide = np.hstack([rows, np.zeros((30, 40))]) @ np.linalg.qr(rng.normal(size=(60, 60)))[0]
+    for intercept in (True, False):
+        few = solve_svm(rows, signs, np.ones(30), intercept=intercept)
+        many = solve_svm(wide, signs, np.ones(30), intercept=intercept)
+        assert many.cost == pytest.approx(few.cost, rel=1e-5)
+        assert many.coef.shape == (60,)
+        values = wide @ many.coef + many.intercept
+        cost = 0.5 * many.coef @ many.coef + np.maximum(1 - signs * values, 0).sum()
+        assert cost == pytest.approx(many.cost, rel=1e-9)
+        start = np.append(many.coef, many.intercept) if intercept else many.coef
+        again = solve_svm(wide, signs, np.ones(30), intercept=intercept, start=start)
+        assert again.cost <= many.cost * (1 + 1e-9)

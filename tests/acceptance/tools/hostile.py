@@ -1,7 +1,7 @@
 """Data that broke a promise once, or would break one that is kept: one table for all tests.
 
 Every instance has few rows, so that all constructions can be tried on it in every mode. What needs
-many rows to break is in the file of its theme in ``tests/hostile``.
+many rows to break is in the file of its theme.
 """
 
 from __future__ import annotations

@@ -105,14 +105,7 @@ class ObjectServer:
 
     def folder(self, url: str) -> Objects:
         """Return the objects below a URL."""
-        from obstore.store import S3Store
-
-        bucket, _, prefix = url.removeprefix("s3://").partition("/")
-        store = S3Store(
-            bucket, prefix=prefix, endpoint=self.endpoint, region="eu-west-1",
-            access_key_id=KEY, secret_access_key=SECRET, client_options={"allow_http": True},
-        )  # fmt: skip
-        return Objects(store)
+        return Objects(store_at(self.endpoint, *url.removeprefix("s3://").split("/", 1)))
 
     def counts(self) -> dict[str, int]:
         """Return requests by method since this was last asked."""
@@ -133,6 +126,16 @@ class ObjectServer:
             yield
         finally:
             self._ask("/_faults", "POST", b"{}")
+
+
+def store_at(endpoint: str, bucket: str, prefix: str = "") -> Any:
+    """Return a store of obstore at a server, as users open it."""
+    from obstore.store import S3Store
+
+    return S3Store(
+        bucket, prefix=prefix, endpoint=endpoint, region="eu-west-1",
+        access_key_id=KEY, secret_access_key=SECRET, client_options={"allow_http": True},
+    )  # fmt: skip
 
 
 @contextmanager

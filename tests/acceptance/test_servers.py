@@ -10,28 +10,31 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarr.storage import ObjectStore
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, build, open_rows, plan, time_limit
-from daskcoreset.errors import CoresetError, OutOfTimeError, StoreError
-from daskcoreset.estimators import CoresetKMeans
-from tests.acceptance.tools.object_stores import ObjectServer
+from tests.acceptance.face import (
+    Coreset,
+    CoresetError,
+    CoresetStream,
+    CoresetTree,
+    build,
+    create_tree,
+    errors,
+    estimators,
+    open_rows,
+    plan,
+    time_limit,
+)
+from tests.acceptance.tools.object_stores import SECRET, ObjectServer, store_at
 from tests.acceptance.tools.servers import FileServer, deaf_server, refusing_port
 
 for module in ("aiohttp", "obstore", "s3fs"):
     pytest.importorskip(module, reason=f"{module} is not installed")
 
-SECRET = "a-secret-of-the-tests"  # noqa: S105 - of no server
-
 # Seconds until a call ends, and those that a busy machine may take beyond.
 LIMIT, MORE = 0.3, 20.0
 
 ROWS = np.random.default_rng(0).normal(size=(200, 3))
-
-
-def options_at(address: str) -> dict[str, Any]:
-    """Options of an S3 store."""
-    client = {"endpoint_url": address, "region_name": "eu-west-1"}
-    return {"key": "some-key", "secret": SECRET, "client_kwargs": client}
 
 
 def rows_of(tree: CoresetTree) -> int:
@@ -50,11 +53,7 @@ def in_time(call: Callable[..., Any], *args: Any, limit: float = LIMIT, **option
 
 def of_zarr(storage_options: dict[str, Any]) -> Any:
     """A build of a store that the user opened."""
-    from zarr.storage import ObjectStore
-
-    from daskcoreset.storage.locations import object_store
-
-    return build(ObjectStore(object_store("s3://box/a", storage_options)))
+    return build(ObjectStore(store_at(storage_options["client_kwargs"]["endpoint_url"], "box")))
 
 
 S3_CALLS: dict[str, Callable[..., Any]] = {
@@ -68,7 +67,7 @@ S3_CALLS: dict[str, Callable[..., Any]] = {
     "to_zarr": lambda **options: make().to_zarr("s3://box/a", **options),
     "from_zarr": lambda **options: Coreset.from_zarr("s3://box/a", **options),
     "tree": lambda **options: CoresetTree.open("s3://box/a", **options),
-    "create": lambda **options: CoresetTree.create("s3://box/a", size=9, **options),
+    "create": lambda **options: create_tree("s3://box/a", size=9, **options),
     "stream": lambda **options: CoresetStream.load("s3://box/a", **options),
 }
 
@@ -76,7 +75,7 @@ S3_CALLS: dict[str, Callable[..., Any]] = {
 def ends_in_time(names: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
     """Check that a call ends in time, and that its error names the place and no secret."""
     began = time.monotonic()
-    with pytest.raises(OutOfTimeError, match=rf"time limit of {LIMIT:g} seconds") as told:
+    with pytest.raises(errors.OutOfTimeError, match=rf"time limit of {LIMIT:g} seconds") as told:
         in_time(call, *args, **options)
     assert time.monotonic() - began < LIMIT + MORE
     assert names in str(told.value)
@@ -91,25 +90,27 @@ def deaf() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", S3_CALLS)
 def test_silent_server(name: str, deaf: str) -> None:
-    ends_in_time("box", S3_CALLS[name], storage_options=options_at(f"http://{deaf}"))
+    ends_in_time("box", S3_CALLS[name], storage_options=ObjectServer(f"http://{deaf}").options)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.zarr"])
 def test_silent_web_server(name: str, deaf: str) -> None:
-    ends_in_time(name, CoresetKMeans(2).fit, f"http://me:{SECRET}@{deaf}/{name}")
+    ends_in_time(name, estimators.CoresetKMeans(2).fit, f"http://me:{SECRET}@{deaf}/{name}")
 
 
 def test_server__that_sends_a_byte_a_second() -> None:
     with deaf_server(drips=True) as address:
-        ends_in_time("box", S3_CALLS["tree"], storage_options=options_at(f"http://{address}"))
+        ends_in_time(
+            "box", S3_CALLS["tree"], storage_options=ObjectServer(f"http://{address}").options
+        )
 
 
 @pytest.mark.slow
 def test_refused_port__is_an_error_without_a_timeout() -> None:
     began = time.monotonic()
     with refusing_port() as address, pytest.raises(CoresetError) as told:
-        S3_CALLS["zarr"](storage_options=options_at(f"http://{address}"))
-    assert not isinstance(told.value, OutOfTimeError)
+        S3_CALLS["zarr"](storage_options=ObjectServer(f"http://{address}").options)
+    assert not isinstance(told.value, errors.OutOfTimeError)
     # The parts of the library that ask take seven seconds in all at most, or nearly so.
     assert time.monotonic() - began < 10.0 + MORE
     assert "s3://box/a" in str(told.value)
@@ -154,7 +155,7 @@ def test_server__that_falls_silent_while_blocks_are_read(files: FileServer) -> N
 @pytest.mark.slow
 def test_changes_of_a_tree__that_run_out_of_time(objects: ObjectServer) -> None:
     url, options = objects.bucket() + "/tree", objects.options
-    tree = CoresetTree.create(url, size=20, storage_options=options, random_state=0)
+    tree = create_tree(url, size=20, storage_options=options, random_state=0)
     made, ended = 0, 0
     for limit in (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 10 * MORE):
         objects.slow_down(0.1)
@@ -162,7 +163,7 @@ def test_changes_of_a_tree__that_run_out_of_time(objects: ObjectServer) -> None:
             with time_limit(limit):
                 tree.append(ROWS + made)
             made += 1
-        except OutOfTimeError as error:
+        except errors.OutOfTimeError as error:
             ended += 1
             objects.slow_down(0.0)
             tree = CoresetTree.open(url, storage_options=options)
@@ -182,15 +183,15 @@ def test_coreset__whose_writing_runs_out_of_time(objects: ObjectServer) -> None:
     url, options = objects.bucket() + "/one", objects.options
     objects.slow_down(0.1)
     try:
-        with time_limit(LIMIT), pytest.raises(OutOfTimeError, match="s3://bucket"):
+        with time_limit(LIMIT), pytest.raises(errors.OutOfTimeError, match="s3://bucket"):
             make().to_zarr(url, storage_options=options)
         objects.slow_down(0.0)
         time.sleep(0.5)
-        with pytest.raises(StoreError, match=r"incomplete|there is no"):
+        with pytest.raises(errors.StoreError, match=r"incomplete|there is no"):
             Coreset.from_zarr(url, storage_options=options)  # nothing went on writing
         make().to_zarr(url, storage_options=options, overwrite=True)
         objects.slow_down(0.3)
-        with time_limit(LIMIT), pytest.raises(OutOfTimeError):
+        with time_limit(LIMIT), pytest.raises(errors.OutOfTimeError):
             Coreset.from_zarr(url, storage_options=options)
     finally:
         objects.slow_down(0.0)
