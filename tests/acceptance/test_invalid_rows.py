@@ -176,6 +176,16 @@ def test_build__weights_that_cannot_be_used(what: tuple[Any, str], form: Form, s
         face.build(form(X), sample_weight=u, size=size)
 
 
+@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
+@pytest.mark.parametrize("draw", WAYS)
+def test_build__all_rows_of_unknown_chunks_one_of_which_has_no_weight(draw: Any) -> None:
+    u = np.ones(N)
+    u[CHUNK : 2 * CHUNK] = 0.0
+    found = face.build(unknown(X), sample_weight=unknown(u), size=2 * N, random_state=0, draw=draw)
+    np.testing.assert_array_equal(found.weights, u[found.indices])
+    assert found.weights.sum() == N - CHUNK
+
+
 @pytest.mark.parametrize("method", ["svm", "logistic"])
 def test_build__a_regression_target_is_no_label(method: Any) -> None:
     options: dict[str, Any] = {"size": 50, "method": method, "chunks": 60}
