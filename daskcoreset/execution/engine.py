@@ -161,10 +161,6 @@ class Engine:
         """Return the engine for reads whose results are used at once, see `compute`."""
         return cls(blocks, split_every, lazy=not blocks.in_memory)
 
-    def on(self, blocks: RowBlocks) -> Engine:
-        """Return the engine that reads some of the blocks alone."""
-        return replace(self, blocks=blocks)
-
     def read(self, reduction: Reduction[T], broadcast: Any = None) -> Any:
         """Read all blocks once.
 

@@ -102,7 +102,7 @@ def _answered(
 def _read(engine: Engine, request: Request) -> Any:
     if request.blocks is None:
         return engine.read(request.reduction, request.broadcast)
-    engine = engine.on(engine.blocks.select(list(request.blocks)))
+    engine = replace(engine, blocks=engine.blocks.select(list(request.blocks)))
     return engine.compute(engine.read(request.reduction, request.broadcast))
 
 

@@ -67,7 +67,8 @@ from daskcoreset.inputs.zarr import (
 from daskcoreset.storage.group import HEADER
 from daskcoreset.storage.locations import clean_url, store_name
 
-_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+# One of them is in each folder of a Zarr store.
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 # Functions that open formats of files, and what they read, by endings.
 _ZARR = open_zarr, "a Zarr store"
@@ -272,7 +273,7 @@ def _format_of(place: Place) -> tuple[Any, str]:
     """Return the function that opens a format, and its name. It is Zarr if nothing is known."""
     found = _FORMATS.get(place.suffix)
     # Zarr is looked for first: a store may have a file for each of a million chunks.
-    if found is None and not place.is_file and not any(map(place.has, _ZARR_FILES)):
+    if found is None and not place.is_file and not any(map(place.has, ZARR_FILES)):
         found = _FORMATS[SUFFIXES[0]] if parquet_files(place) else None
     return found or _ZARR
 

@@ -30,7 +30,7 @@ from daskcoreset.inputs.filesystems import (
     opening,
     reading,
 )
-from daskcoreset.inputs.open import is_path, is_web_store, open_all
+from daskcoreset.inputs.open import ZARR_FILES, is_path, is_web_store, open_all
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, Rows
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.zarr import is_store
@@ -38,8 +38,6 @@ from daskcoreset.storage.locations import locate, path_of, store_name
 
 if TYPE_CHECKING:
     from zarr.storage import StorePath
-
-_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 # The branch of Icechunk that is followed.
 _BRANCH = "main"
@@ -246,7 +244,7 @@ class SourceView:
                 if is_glob(one):
                     places += place.matches()
                     infos |= files.glob(path, detail=True)
-                elif not listed and (is_web_store(place) or any(map(place.has, _ZARR_FILES))):
+                elif not listed and (is_web_store(place) or any(map(place.has, ZARR_FILES))):
                     return self._look_at_array(_Stored(place.url or path))
                 elif listed or place.is_file:
                     places.append(place)
