@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.labels import LABELS
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.cuts import cut_chunks, even_cut
 
 # Rows that lie further apart are read by themselves, and no more than so many bytes at once.
@@ -138,6 +139,20 @@ def is_sparse(part: Any) -> bool:
     from dask.array.utils import meta_from_array
 
     return hasattr(meta_from_array(part), "tocsr")
+
+
+def check_kind(name: str, dtype: np.dtype[Any]) -> None:
+    """Check that an argument holds numbers, or text if it is labels."""
+    what, kinds, example = "real numbers", "biuf", "'float32'"
+    if name in LABELS:
+        what, kinds, example = "numbers or text", "biufUSOT", "str"
+    if dtype.kind not in kinds:
+        raise InvalidTypeError(
+            f"{name} must hold {what}, found dtype {dtype}",
+            argument=name,
+            remedy=f"convert it, for example with {name}.astype({example}), or name another column "
+            "or array",
+        )
 
 
 def stacked(parts: Sequence[Any]) -> Any:

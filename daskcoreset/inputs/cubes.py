@@ -21,6 +21,7 @@ from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray, IndexArray, MissingChunks
 from daskcoreset.core.validation import unused_name, without_mask
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.arrays import check_kind
 from daskcoreset.inputs.cube_blocks import Flattening, cut, flat_rows
 from daskcoreset.inputs.dataframes import as_tasks, check_numeric
 from daskcoreset.inputs.options import ReadOptions, Rows, check_columns
@@ -437,7 +438,7 @@ def _beside(part: Any, name: str, data: Any, shape: Mapping[str, int]) -> Any:
             part = xr.DataArray(array, dims=tuple(shape))
         xr.align(part, data, join="exact", copy=False)
         part.transpose(*shape, missing_dims="ignore")  # raises for dimensions of no row
-        kind = part.dtype.kind
+        dtype = part.dtype
     except (AttributeError, KeyError, ValueError) as error:  # a Dataset has no dtype
         raise InvalidInputError(
             f"{name} does not fit X ({error})",
@@ -445,13 +446,7 @@ def _beside(part: Any, name: str, data: Any, shape: Mapping[str, int]) -> Any:
             remedy="pass a variable of X, a DataArray with the coordinates of X and no other "
             f"dimensions than {[*shape]}, or an array of the shape {tuple(shape.values())}",
         ) from None
-    if kind not in ("biuf" if name == "sample_weight" else "biufUSOT"):
-        wanted = "numbers" if name == "sample_weight" else "numbers or text"
-        raise InvalidTypeError(
-            f"{name} must hold {wanted}, found dtype {part.dtype}",
-            argument=name,
-            remedy="convert it with astype",
-        )
+    check_kind(name, dtype)
     return part
 
 

@@ -25,6 +25,7 @@ from daskcoreset.inputs.arrays import (
     JoinedRows,
     MemoryRows,
     RowArray,
+    check_kind,
     is_sparse,
     sparse_rows,
 )
@@ -555,16 +556,7 @@ def _check_part(part: Any, name: str) -> None:
             argument=name,
             remedy=f"pass {form}",
         )
-    what, kinds, example = "real numbers", "biuf", "'float32'"
-    if name in LABELS:
-        what, kinds, example = "numbers or text", "biufUSOT", "str"
-    if dtype.kind not in kinds:
-        raise InvalidTypeError(
-            f"{name} must hold {what}, found dtype {dtype}",
-            argument=name,
-            remedy=f"convert it, for example with {name}.astype({example}), or name another column "
-            "or array",
-        )
+    check_kind(name, dtype)
 
 
 def _check_lengths(parts: dict[str, Any], *, allow_empty: bool) -> None:

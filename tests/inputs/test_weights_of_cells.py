@@ -83,5 +83,5 @@ def test_labels__that_hold_no_labels() -> None:
     times = xr.DataArray(np.zeros(12, "M8[ns]"), dims="time")
     with pytest.raises(errors.InvalidTypeError, match="y must hold numbers or text"):
         build(open_rows(weather(), sample_dims=DIMS), times, size=3)
-    with pytest.raises(errors.InvalidTypeError, match="sample_weight must hold numbers, found"):
+    with pytest.raises(errors.InvalidTypeError, match="sample_weight must hold real numbers"):
         build(open_rows(weather(), sample_dims=DIMS), size=3, sample_weight=times)
