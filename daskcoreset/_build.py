@@ -441,7 +441,7 @@ def job_of(
     check_type("draw", draw, MergeReduce, "pass a Draw or a MergeReduce")
     rows = _rows_for(_construction(method, n_clusters), size, n_clusters)
     settings = Settings.of(method, rows, n_clusters, resolve_seed(random_state), "raise", draw)
-    return TreeJob(blocks, settings, size_given=size is not None)
+    return TreeJob(blocks, settings)
 
 
 def _sampled(
@@ -468,7 +468,6 @@ def _sampled(
         draw.passes,
         draw.split_every,
         draw.normalize,
-        size_given=size is not None,
         n_clusters=n_clusters,
     )
 

@@ -44,8 +44,6 @@ class SamplingJob(Job[Coreset]):
     split_every : int
     normalize : bool, default=False
         Whether weights are scaled to the total weight of the data.
-    size_given : bool, default=True
-        Whether the size is the caller's and not the default.
     n_clusters : int or None, default=None
         Centers of the solutions that the coreset is for, where the construction does not say.
     beside : callable or None, default=None
@@ -57,7 +55,6 @@ class SamplingJob(Job[Coreset]):
     passes: int
     split_every: int
     normalize: bool = False
-    size_given: bool = True
     n_clusters: int | None = None
     beside: Callable[[Selection], None] | None = None
 
@@ -152,7 +149,6 @@ class SamplingJob(Job[Coreset]):
         record = {
             "sampling": draw.sampling,
             "seed": draw.seed,
-            **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": selection.complete,
             "passes": self.reads,
             "blocks_read_again": selection.rereads,

@@ -355,13 +355,10 @@ class TreeJob(Job[Coreset]):
     ----------
     blocks : RowBlocks
     settings : Settings
-    size_given : bool, default=True
-        Whether the size is the caller's and not the default.
     """
 
     blocks: RowBlocks
     settings: Settings
-    size_given: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "split_every", self.settings.split_every)
@@ -388,7 +385,6 @@ class TreeJob(Job[Coreset]):
         complete = results.n_kept <= settings.size
         facts = {
             "strategy": "tree",
-            **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": complete,
             "passes": self.reads,
             "blocks_read_again": 0,
