@@ -360,24 +360,19 @@ def _is_cover(method: Any) -> bool:
 
 def _coverage(method: Any, size: Any, n_clusters: Any, random_state: Any, draw: Any) -> Coverage:
     """Return the cover that is asked for, after checks of the other arguments."""
-    unused = {"n_clusters": n_clusters, "random_state": random_state}
-    given = [name for name, value in unused.items() if value is not None]
-    if given or not isinstance(draw, Draw) or draw != Draw():
-        name = given[0] if given else "draw"
+    given = {
+        "n_clusters": n_clusters,
+        "random_state": random_state,
+        "size": size if isinstance(method, Coverage) else None,
+        "draw": draw if draw != Draw() else None,
+    }
+    if unused := [name for name, value in given.items() if value is not None]:
         raise InvalidInputError(
-            f'{name} has no effect with method "coverage", which draws nothing',
-            argument=name,
+            f"{unused[0]} has no effect with {method!r}",
+            argument=unused[0],
             remedy="leave it out",
         )
-    if not isinstance(method, Coverage):
-        return Coverage(size=size)
-    if size is not None:
-        raise InvalidInputError(
-            f"size has no effect with {method!r}, which has a diameter or a size",
-            argument="size",
-            remedy="leave size out",
-        )
-    return method
+    return method if isinstance(method, Coverage) else Coverage(size=size)
 
 
 def members_of(methods: Any) -> dict[str, Any]:

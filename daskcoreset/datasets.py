@@ -7,7 +7,6 @@ separate arrays, so reading the labels does not compute the points.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from dask.base import tokenize
 
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import as_float, as_int, check_flag, shown
+from daskcoreset.core.validation import as_float, as_int, check_flag, is_choice, shown
 from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -40,13 +39,8 @@ _NAMESPACE = 0xDA7A
 # Rows that are moved at a time, so that temporaries in float64 stay small.
 _TILE = 4096
 
-
-class _Part(enum.IntEnum):
-    """Purpose of a random stream. The values determine the bits."""
-
-    CENTERS = 0
-    LABELS = 1
-    POINTS = 2
+# Purposes of random streams. The numbers determine the bits.
+_CENTERS, _LABELS, _POINTS = range(3)
 
 
 def make_mixture(
@@ -117,7 +111,7 @@ def make_mixture(
     spread = _real("spread", spread, 0)
     check_flag("shuffle", shuffle)
     seed = resolve_seed(random_state)
-    centers = center_scale * _stream(seed, _Part.CENTERS).standard_normal((k, d))
+    centers = center_scale * _stream(seed, _CENTERS).standard_normal((k, d))
     shares = imbalance ** -np.linspace(0, 1, k)
     mixture = _Mixture(
         seed=seed,
@@ -312,7 +306,7 @@ class _Mixture:
 
     def labels(self, block: int, start: int, stop: int) -> IndexArray:
         """Return the numbers of the clusters of the rows of one block, -1 for outliers."""
-        rng = _stream(self.seed, _Part.LABELS, block)
+        rng = _stream(self.seed, _LABELS, block)
         if self.shuffle:
             position = rng.random(stop - start)
         else:
@@ -326,7 +320,7 @@ class _Mixture:
     def points(self, block: int, start: int, stop: int) -> AnyArray:
         """Return the points of one block."""
         labels = self.labels(block, start, stop)
-        rng = _stream(self.seed, _Part.POINTS, block)
+        rng = _stream(self.seed, _POINTS, block)
         points = rng.standard_normal((stop - start, self.centers.shape[1]), dtype=self.dtype)
         radii = self.spreads[labels]
         if math.isfinite(self.dof):
@@ -346,15 +340,15 @@ class _Mixture:
         )
 
 
-def _stream(seed: int, part: _Part, block: int = 0) -> np.random.Generator:
+def _stream(seed: int, part: int, block: int = 0) -> np.random.Generator:
     """Return the generator of one part of one block, independent of every other one."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(_NAMESPACE, int(part), block))
+    sequence = np.random.SeedSequence(seed, spawn_key=(_NAMESPACE, part, block))
     return np.random.Generator(np.random.PCG64(sequence))
 
 
 def _directions(seed: int, k: int, d: int) -> FloatArray:
     """Return k random vectors of length one."""
-    vectors = _stream(seed, _Part.CENTERS).standard_normal((k, d))
+    vectors = _stream(seed, _CENTERS).standard_normal((k, d))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
 
@@ -392,13 +386,7 @@ def _make_block(
 
 def _rows_of(chunks: Chunks, n: int, d: int, dtype: np.dtype[Any]) -> int:
     """Check `chunks` and return the number of rows that it means."""
-    if isinstance(chunks, str):
-        if chunks != "auto":
-            raise InvalidInputError(
-                f"chunks is {chunks!r}",
-                argument="chunks",
-                remedy="pass a number of rows, or 'auto'",
-            )
+    if is_choice(chunks, ("auto",)):
         rows = _AUTO_BYTES // (d * dtype.itemsize)
     else:
         rows = as_int("chunks", chunks)

@@ -11,7 +11,6 @@ import numpy as np
 
 from daskcoreset.cli.options import UsageError
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import as_int
 from daskcoreset.errors import InvalidTypeError, StoreError
 from daskcoreset.execution.progress import count_reads, show_progress
 from daskcoreset.execution.timeout import compute_all
@@ -169,8 +168,6 @@ def write_store(
     >>> write_store(np.eye(4), f"{folder}/eye.zarr", y=np.arange(4))
     {'X': (4, 4), 'y': (4,)}
     """
-    if rows_per_chunk is not None:
-        as_int("rows_per_chunk", rows_per_chunk, remedy="pass more rows")
     path = _free_path(store)
     source, options = ReadOptions.of(X)
     parts = open_all(source, y, sample_weight, options).parts
