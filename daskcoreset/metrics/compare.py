@@ -27,8 +27,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.metrics.audit import PARTS, cost_for, is_regression, rows_of
-from daskcoreset.metrics.costs import total_costs
-from daskcoreset.objectives import LinearCost, Objective, QuantizationError
+from daskcoreset.objectives import LinearCost, Objective, QuantizationError, total_costs
 from daskcoreset.objectives.linear import positives
 
 # Draws by each method of each size, and starts of a solver that depends on its start.

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import add
 from typing import Any, Literal
-
-import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import find_unusable_row, refuse
 from daskcoreset.core.tables import counted
-from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import columns_error
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.objectives import Objective, QuantizationError
+from daskcoreset.objectives import QuantizationError, total_costs
 
 
 def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
@@ -70,14 +66,6 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
 def check_usable(rows: Block, name: str = "coreset.points") -> None:
     """Check that no square overflows. Hand-made coresets may have such values."""
     refuse(find_unusable_row(rows.points, rows.weights, name=name))
-
-
-def total_costs(
-    block: Block, _index: int, broadcast: tuple[Objective[Any], Sequence[Any]]
-) -> FloatArray:
-    """Return the weighted sums of the losses of solutions over the rows of a block."""
-    objective, solutions = broadcast
-    return np.array([objective.total(block, solution) for solution in solutions])
 
 
 def data_of(

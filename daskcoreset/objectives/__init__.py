@@ -9,7 +9,7 @@ from daskcoreset.core.block import Block
 from daskcoreset.core.validation import is_choice
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import divergences
-from daskcoreset.objectives.base import Objective
+from daskcoreset.objectives.base import Objective, total_costs as total_costs
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
 
 from daskcoreset.core.block import Block
 from daskcoreset.core.invalid import InvalidRow
@@ -14,9 +16,6 @@ from daskcoreset.core.validation import as_int
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.divergences import plain_fields
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Q = TypeVar("Q")
 
@@ -147,6 +146,14 @@ class Objective(ABC, Generic[Q]):
     def cost(self, block: Block, solution: Q) -> float:
         """Return the cost of a solution on weighted rows in memory."""
         return self.constant(solution) + self.total(block, solution)
+
+
+def total_costs(
+    block: Block, _index: int, broadcast: tuple[Objective[Any], Sequence[Any]]
+) -> FloatArray:
+    """Return the weighted sums of the losses of solutions over the rows of a block."""
+    objective, solutions = broadcast
+    return np.array([objective.total(block, solution) for solution in solutions])
 
 
 class ObjectiveOfParts(Objective[Q]):

@@ -6,11 +6,8 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from operator import add
 from typing import Any
-
-import numpy as np
 
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.block import Block, concatenate
@@ -18,11 +15,10 @@ from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.messages import caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
-from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import Engine, map_reduce
 from daskcoreset.execution.steps import listed, run_together
-from daskcoreset.objectives import Objective
+from daskcoreset.objectives import Objective, total_costs
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
 _MIN_START = 1000
@@ -73,14 +69,6 @@ class AutoSize:
     def start(self) -> int:
         """Rows of the first two coresets."""
         return max(_MIN_START, _ROWS_PER_CLUSTER * self.n_clusters)
-
-
-def _total_costs(
-    objective: Objective[Any], block: Block, block_index: int, solutions: tuple[Any, ...]
-) -> FloatArray:
-    """Return the costs of some solutions on one block."""
-    del block_index
-    return np.array([objective.total(block, solution) for solution in solutions])
 
 
 @dataclass
@@ -159,9 +147,9 @@ class _Search:
         solutions, costs = zip(*costs_on_both, strict=True)
         totals = map_reduce(
             self.job.blocks,
-            partial(_total_costs, objective),
+            total_costs,
             add,
-            broadcast=solutions,
+            broadcast=(objective, solutions),
             progress=self.progress,
         ).value
         return max(
