@@ -33,11 +33,8 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from daskcoreset._build import build
 from daskcoreset.constructions.draws import Draw
-from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
-from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.block import Block
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -64,44 +61,6 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     """
     blocks = row_blocks(X, y, sample_weight)
     return replace(blocks, indices=range(len(sizes)), sizes=tuple(sizes))
-
-
-def draw(
-    blocks: RowBlocks,
-    construction: Sensitivity[Any],
-    size: int,
-    *,
-    sampling: Sampling = "systematic",
-    passes: int = 1,
-    seed: int = 0,
-) -> Selection:
-    """Draw as a build does, from blocks in memory and without Dask, for thousands of seeds.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    construction : Sensitivity
-    size : int
-    sampling : {"systematic", "multinomial"}, default="systematic"
-    passes : {1, 2}, default=1
-    seed : int, default=0
-
-    Returns
-    -------
-    Selection
-
-    Examples
-    --------
-    >>> from daskcoreset.sensitivities import Uniform
-    >>> selection = draw(cut_rows(np.zeros((9, 1)), [4, 5]), Uniform(), 3)
-    >>> selection.weights
-    array([3., 3., 3.])
-    """
-    job = SamplingJob(
-        blocks, FinalDraw(construction, size, sampling, seed), passes, split_every=2
-    )  # two at a time: the deepest tree
-    with one_thread():  # set once for all steps, as a build does
-        return job.select_now()
 
 
 def assert_mean(estimates: FloatArray, expected: FloatArray, rate: float = 1e-6) -> None:
@@ -417,42 +376,34 @@ class SensitivityContract(ABC):
         for sampling, passes in MODES:
             estimates = np.empty((self.n_seeds, len(queries)))
             for seed in range(self.n_seeds):
-                selection = draw(
-                    blocks,
-                    self.construction(),
-                    self.size,
-                    sampling=sampling,
-                    passes=passes,
-                    seed=seed,
-                )
-                assert (selection.rows.points == X[selection.indices]).all()
-                estimates[seed] = queries[:, selection.indices] @ selection.weights
+                coreset = self._built(blocks, sampling, passes, seed)
+                assert (coreset.points == X[coreset.indices]).all()
+                estimates[seed] = queries[:, coreset.indices] @ coreset.weights
             assert_mean(estimates, exact, rate=1e-6 / len(MODES))
 
     # Builds
 
     def test_build__same_bits_on_several_threads(self) -> None:
         """Several threads give the bits of the synchronous scheduler, in every mode."""
-        parts = [
+        X, weights, y = (
             da.from_array(part, chunks=(97, *part.shape[1:]), asarray=True) for part in self.data()
-        ]
-        found = []
+        )
+        blocks, found = row_blocks(X, y, weights), []
         for scheduler in ("synchronous", "threads"):
             with dask.config.set(scheduler=scheduler, num_workers=2):
-                found.append([self._built(parts, *mode) for mode in MODES])
+                found.append([self._built(blocks, *mode) for mode in MODES])
         for expected, coreset in zip(*found, strict=True):
             assert coreset.equals(expected), "other bits on several threads"
 
-    def _built(self, data: Any, sampling: Sampling, passes: Literal[1, 2]) -> Coreset:
-        X, weights, y = data
+    def _built(
+        self, blocks: RowBlocks, sampling: Sampling, passes: Literal[1, 2], seed: int = 11
+    ) -> Coreset:
         return build(
-            X,
-            y,
-            sample_weight=weights,
+            blocks,
             size=self.size,
             method=self.construction(),
-            random_state=11,
-            draw=Draw(sampling, passes, split_every=2),
+            random_state=seed,
+            draw=Draw(sampling, passes, split_every=2),  # two at a time: the deepest tree
         )
 
     # The construction as a value
@@ -493,7 +444,8 @@ class SensitivityContract(ABC):
         """The provenance names the objective, in JSON."""
         record = self.construction().objective.record()
         assert isinstance(record.get("name"), str), "the cost has no name"
-        stored = self._built(self.data(), *MODES[0]).provenance["objective"]
+        X, weights, y = self.data()
+        stored = self._built(row_blocks(X, y, weights), *MODES[0]).provenance["objective"]
         assert thaw(stored) == json.loads(json.dumps(record, allow_nan=False))
 
     def test_parameters__say_all_in_json(self) -> None:

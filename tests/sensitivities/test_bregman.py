@@ -6,19 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset import Draw, build
 from daskcoreset.sensitivities import Lightweight, LightweightBregman
 from daskcoreset.solvers.divergences import SquaredMahalanobis
-from daskcoreset.testing import assert_mean, cut_rows, draw
+from daskcoreset.testing import assert_mean, cut_rows
 from tests.tools.bregman import FULL, POSITIVE, Own, halves, settled
 
 
 def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
     X = np.random.default_rng(0).normal(1e3, 5.0, size=(500, 7)).astype(np.float32)
     blocks = cut_rows(X, [200, 0, 300])
-    for sampling, passes in (("systematic", 1), ("multinomial", 2)):
-        options: Any = {"sampling": sampling, "passes": passes, "seed": 3}
-        found = draw(blocks, LightweightBregman(), 50, **options)
-        expected = draw(blocks, Lightweight(), 50, **options)
+    ways: list[Any] = [("systematic", 1), ("multinomial", 2)]
+    for sampling, passes in ways:
+        options: Any = {"size": 50, "random_state": 3, "draw": Draw(sampling, passes)}
+        found = build(blocks, method=LightweightBregman(), **options)
+        expected = build(blocks, method=Lightweight(), **options)
         np.testing.assert_array_equal(found.indices, expected.indices)
         np.testing.assert_array_equal(found.weights, expected.weights)
 
@@ -26,11 +28,11 @@ def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
 def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
     # A block of two rows, one of equal rows: proposals by variances, or uniform.
     X = np.concatenate([POSITIVE, np.repeat(POSITIVE[:1], 5, axis=0)])
-    blocks = cut_rows(X, [58, 2, 5])
+    blocks, method = cut_rows(X, [58, 2, 5]), LightweightBregman("mahalanobis")
     estimates = [
-        [one.weights.sum(), one.weights @ one.rows.points[:, 0]]
+        [one.total_weight, one.weights @ one.points[:, 0]]
         for seed in range(300)
-        for one in [draw(blocks, LightweightBregman("mahalanobis"), 20, seed=seed)]
+        for one in [build(blocks, size=20, method=method, random_state=seed)]
     ]
     assert_mean(np.array(estimates), np.array([len(X), X[:, 0].sum()]))
 

@@ -23,7 +23,7 @@ from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine
-from daskcoreset.execution.steps import Request, Steps, run_alone
+from daskcoreset.execution.steps import Request, Steps
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.sensitivities import Sensitivity
@@ -90,11 +90,6 @@ class SamplingJob(Job[Coreset]):
         """Whether a read must add scores up before draws can be split exactly."""
         exact = self.construction.total_scores_exact
         return self.final_draw.sampling == "multinomial" and not exact
-
-    def select_now(self) -> Selection:
-        """Draw rows at once."""
-        engine = Engine(self.blocks, self.split_every)
-        return run_alone(engine, self._selecting(self.read(engine)))
 
     def reading(self, engine: Engine) -> Steps[Any]:
         """Ask for all reads. Return the results of the last, or what was drawn from them."""
