@@ -230,6 +230,11 @@ class ODMClassifier(KernelModel):
         """
         self._validate_params()
         loss = resolve_loss("odm", theta=self.theta, mu=self.mu)
+        # A memory map is read whole, like any array.
+        X, y, sample_weight = (
+            np.asarray(part) if isinstance(part, np.memmap) else part
+            for part in (X, y, sample_weight)
+        )
         data = self._validate_in_memory(X, y, sample_weight)
         if data is None:
             raise InvalidTypeError(
