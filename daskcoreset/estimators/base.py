@@ -9,7 +9,8 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -267,7 +268,7 @@ class SolvedModel(CoresetModel):
 
     def _wants_y(self) -> bool:
         """Whether the solver takes labels or numbers."""
-        return bool(is_classifier(self) or is_regressor(self))
+        return bool(get_tags(self).target_tags.required)
 
     def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[InMemoryData | None, RowBlocks]:
         """Check and open what `fit` was given."""

@@ -114,7 +114,9 @@ def unweighed(weights: FloatArray, labels: AnyArray, contained: Factors) -> Floa
     return np.asarray(weights / _of_classes(contained, classes, zero=1.0)[codes])
 
 
-def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatArray) -> FloatArray:
+def weights_for(
+    solver: Any, coreset: Coreset, labels: AnyArray | None, weights: FloatArray
+) -> FloatArray:
     """Return weights for a solver, without class factors if it has a ``class_weight`` itself.
 
     Parameters
@@ -122,7 +124,7 @@ def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatA
     solver : estimator object
     coreset : Coreset
         Its provenance has the factors.
-    labels : ndarray of shape (n,)
+    labels : ndarray of shape (n,), or None
     weights : ndarray of shape (n,), float64
         Weights of the rows of the coreset.
     """
@@ -131,7 +133,7 @@ def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatA
         for name, value in solver.get_params(deep=True).items()
         if name.rpartition("__")[2] == "class_weight"
     ]
-    if all(value is None for value in given):
+    if labels is None or all(value is None for value in given):
         return weights
     return unweighed(weights, labels, contained_factors(coreset))
 
@@ -178,7 +180,4 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
         return [(label, total / (len(positive) * weight)) for label, weight in positive.items()]
     for label, factor in class_weight.items():
         as_float(f"class_weight of {label!r}", factor, "1.0", maximum=math.inf, closed=True)
-    return [
-        (label.item() if isinstance(label, np.generic) else label, float(factor))
-        for label, factor in class_weight.items()
-    ]
+    return [(label, float(factor)) for label, factor in class_weight.items()]

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.store import CoresetTree
@@ -89,15 +89,11 @@ def check_metric(model: Any, coreset: Coreset) -> None:
     """Check that a coreset has the metric of a model, by which rows to predict are read."""
     metric = getattr(model, "metric", "euclidean")
     if coreset.metric != metric:
-        rows = "open_rows(X, unit_length=True)" if metric == "cosine" else "X without unit_length"
-        remedy = f"build a coreset of {rows}"
-        if hasattr(model, "metric"):
-            remedy += f", or pass metric={coreset.metric!r}"
         raise InvalidInputError(
             f"X is a coreset for the metric {coreset.metric!r}, but {type(model).__name__} uses "
             f"{metric!r}",
             argument="X",
-            remedy=remedy,
+            remedy=f"build the coreset of open_rows(X, unit_length={metric == 'cosine'})",
         )
 
 
@@ -311,8 +307,7 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         """Raise an error if a lazy result should be a data frame in memory."""
         if is_in_memory(X):
             return
-        setting = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-        container = setting or get_config()["transform_output"]
+        container = _get_output_config("transform", estimator)["dense"]
         if container != "default":
             raise InvalidInputError(
                 f"set_output(transform={container!r}) needs a result in memory, but X is out of "

@@ -21,7 +21,6 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.labels import check_classes, plain_labels
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import caller_level
-from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
@@ -41,7 +40,6 @@ from daskcoreset.estimators.class_weight import (
     remember_factors,
     weigh_blocks,
     weigh_coreset,
-    weights_for,
 )
 from daskcoreset.estimators.meta import InnerClassifier, InnerModel
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -92,11 +90,9 @@ class LinearModel(SparseInput, InnerModel, SolvedModel):
 
     def _solve_rows(self, coreset: Coreset, labels: Any) -> Any:
         """Return the solver, fitted on the rows of a coreset with these labels."""
-        points, weights, labels = deduplicate(coreset.points, coreset.weights, labels)
         solver = clone(self._default_solver() if self.estimator is None else self.estimator)
-        weights = weights_for(solver, coreset, labels, weights)
         with one_thread():
-            return solver.fit(points, labels, sample_weight=weights)
+            return self._fitted_inner(solver, coreset, labels)
 
     def _inner(self) -> Any:
         inner = super()._inner()

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.invalid import refuse
 from daskcoreset.core.labels import find_unusable_label
 from daskcoreset.core.messages import warn_user
@@ -100,6 +101,14 @@ class InnerModel(LazyModel):
         called, predicts = (name, "output"), method == "predict"
         classes = getattr(model, "classes_", None) if by_class else None
         return model._apply(X, function, predicts=predicts, called=called, classes=classes)  # noqa: SLF001
+
+    def _fitted_inner(self, inner: Any, coreset: Coreset, labels: Any, least: int = 0) -> Any:
+        """Fit an estimator on the distinct rows of a coreset, or on all if those are too few."""
+        points, weights, kept = deduplicate(coreset.points, coreset.weights, labels)
+        if len(weights) < least:
+            points, weights, kept = coreset.points, coreset.weights, labels
+        weights = weights_for(inner, coreset, kept, weights)
+        return inner.fit(points, kept, sample_weight=weights)
 
     coef_ = _of_inner("coef_", "Coefficients of the inner estimator.")
     intercept_ = _of_inner("intercept_", "Its intercept.")
@@ -329,26 +338,15 @@ class CoresetEstimator(RowAttributes, InnerClassifier, SolvedModel):
         n_clusters = parameters.get("n_clusters")
         return n_clusters if is_int(n_clusters) and n_clusters > 0 else None
 
-    def _wants_y(self) -> bool:
-        return super()._wants_y() or bool(get_tags(self.estimator).target_tags.required)
-
     def _solve(self, problem: Problem) -> None:
         coreset = problem.coreset
         if coreset.labels is not None:
             refuse(find_unusable_label(coreset.labels, coreset.indices))
-        labels: Any
-        all_rows = coreset.points, coreset.weights, problem.labels
-        points, weights, labels = deduplicate(*all_rows)
-        n_clusters = self._n_clusters()
-        if n_clusters is not None and len(weights) < n_clusters:
-            # Clusterers want as many rows as clusters, and count equal ones.
-            points, weights, labels = all_rows
         inner = _seeded(clone(self.estimator), problem.seed)
-        if self._wants_y():
-            weights = weights_for(inner, coreset, labels, weights)
-            self.estimator_ = inner.fit(points, labels, sample_weight=weights)
-        else:
-            self.estimator_ = inner.fit(points, sample_weight=weights)
+        labels = problem.labels if self._wants_y() else None
+        # Clusterers want as many rows as clusters, and count equal ones.
+        least = self._n_clusters() or 0
+        self.estimator_ = self._fitted_inner(inner, coreset, labels, least)
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray | None, float | None]:
         inner = self.estimator_
