@@ -9,6 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 
 from tests.acceptance import face
@@ -110,3 +111,59 @@ def test_build__lost_labels_and_weights_are_errors(what: str, tmp_path: Path) ->
             str(tmp_path / "X.zarr"), str(tmp_path / "y.zarr"), method="logistic", size=30,
             sample_weight=str(tmp_path / "u.zarr"),
         )  # fmt: skip
+
+
+def test_build__missing_chunks_that_nothing_fills(tmp_path: Path) -> None:
+    layouts: list[tuple[dict[str, Any], Any, str]] = [
+        ({"fill_value": np.nan}, face.errors.InvalidInputError, "NaN in column 0 at row 450"),
+        ({"zarr_format": 2, "fill_value": None}, face.errors.StoreError, r"'9.0' .*; restore it"),
+    ]
+    for number, (layout, error, said) in enumerate(layouts):
+        written(tmp_path / str(number), **layout)
+        path = tmp_path / str(number) / "X.zarr"
+        lose(path)
+        with pytest.raises(error, match=said):
+            face.build(face.open_rows(path, missing_chunks="fill"), size=50)
+
+
+def test_build__a_lost_chunk_of_an_array_whose_group_alone_describes_it(tmp_path: Path) -> None:
+    zarr.create_group(tmp_path, zarr_format=2)
+    written(tmp_path, zarr_format=2)
+    zarr.consolidate_metadata(tmp_path)
+    (tmp_path / "X.zarr" / ".zarray").unlink()
+    assert len(face.build(tmp_path, size=50)) == 50
+    key = lose(tmp_path / "X.zarr")
+    with pytest.raises(face.errors.StoreError, match=f"chunk '{key}'"):
+        face.build(tmp_path, size=50)
+
+
+@pytest.mark.parametrize("chunks", [None, {}])
+def test_build__a_lost_chunk_of_xarray(chunks: Any, tmp_path: Path) -> None:
+    cube, encoding = xr.Dataset({"X": (("row", "column"), X)}), {"X": {"chunks": (50, 4)}}
+    cube.to_zarr(tmp_path, encoding=encoding, consolidated=False)
+    shifted = xr.open_zarr(tmp_path, chunks=chunks, consolidated=False)["X"][20:]
+    assert len(face.build(shifted, size=50)) == 50
+    key = lose(tmp_path / "X")
+    with pytest.raises(face.errors.StoreError, match=f"chunk '{key}'"):
+        face.build(shifted, size=50)
+
+
+def test_calls__miss_a_chunk_or_fill_it(tmp_path: Path) -> None:
+    """Trees, streams, models and audits do as builds do."""
+    written(tmp_path)
+    path = tmp_path / "X.zarr"
+    model = face.estimators.CoresetKMeans(2, size=50, random_state=0)
+    coreset = face.build(X, size=100, random_state=0)
+    lost = pytest.raises(face.errors.StoreError, match=f"chunk '{lose(path)}'")
+    filled = face.open_rows(path, missing_chunks="fill")
+    calls: list[Callable[..., Any]] = [
+        face.create_tree(tmp_path / "tree", size=50).append,
+        face.stream(method="lightweight", size=50).partial_fit,
+        model.fit,
+        lambda rows: model.predict(rows).compute(),
+        lambda rows: coreset.audit(rows, n_clusters=2),
+    ]
+    for method in calls:
+        with lost:
+            method(path)
+        assert method(filled) is not None

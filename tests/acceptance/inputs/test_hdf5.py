@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.acceptance.face import Coreset, build, errors, open_rows, plan
+from tests.acceptance.face import WeightedPoints, build, errors, open_rows, plan
 
 h5py = pytest.importorskip("h5py")
 
@@ -28,25 +28,19 @@ def without_fill(file: Any, name: str, values: Any, chunks: tuple[int, ...] | No
     return h5py.Dataset(h5py.h5d.create(file.id, name.encode(), of_float, space, made))
 
 
-def same_rows(coreset: Coreset, other: Coreset) -> None:
-    """Check that two coresets have the same rows and weights, wherever these come from."""
-    for name in ("points", "weights", "indices", "labels"):
-        np.testing.assert_array_equal(getattr(coreset, name), getattr(other, name))
-
-
 def test_build__of_a_file_with_committed_types(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
+    path, labels = tmp_path / "x.h5", np.arange(50, dtype=np.int8) % 2
     with h5py.File(path, "w") as file:
         file["X"] = np.dtype([("lat", "f8"), ("name", "S4")])  # a name does not make it an array
         file["sky"] = h5py.enum_dtype({"clear": 0, "cloudy": 1}, basetype="i1")
         file["rows/values"] = X
         file["rows/sky"] = h5py.enum_dtype({"dark": 0}, basetype="i2")
-        file.create_dataset("label", data=np.arange(50) % 2, dtype=file["sky"])
+        file.create_dataset("label", data=labels, dtype=file["sky"])
     options: dict[str, Any] = {"size": 9, "method": "uniform", "random_state": 0}
-    plain = build(X, np.arange(50) % 2, **options)
-    same_rows(build(path, "label", **options), plain)
+    plain = build(X, labels, **options)
+    assert WeightedPoints.equals(build(path, "label", **options), plain)
     with h5py.File(path) as file:
-        same_rows(build(file, "label", **options), plain)
+        assert WeightedPoints.equals(build(file, "label", **options), plain)
     with pytest.raises(ValueError, match="y is 'sky', but the group X has the arrays"):
         build(path, "sky", size=9)
 
@@ -59,7 +53,7 @@ def test_build__of_an_array_without_fill_value(
     with h5py.File(tmp_path / "x.h5", "w") as file:
         without_fill(file, "X", values, chunks)[:] = values
     options: dict[str, Any] = {"size": 9, "chunks": 20, "random_state": 0}
-    same_rows(build(tmp_path / "x.h5", **options), build(values, **options))
+    assert WeightedPoints.equals(build(tmp_path / "x.h5", **options), build(values, **options))
 
 
 @pytest.mark.parametrize(

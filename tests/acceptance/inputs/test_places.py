@@ -18,7 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from tests.acceptance.face import Coreset, build, errors, estimators, open_rows, plan
+from tests.acceptance.face import (
+    Coreset,
+    WeightedPoints,
+    build,
+    errors,
+    estimators,
+    open_rows,
+    plan,
+)
 from tests.acceptance.tools.input_kinds import all_rows
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 from tests.acceptance.tools.servers import FileServer
@@ -98,11 +106,6 @@ def reference() -> Coreset:
     return build(X, Y, size=40, random_state=0, chunks=CHUNK)
 
 
-def assert_same(found: Coreset, expected: Coreset) -> None:
-    for part in ("points", "weights", "indices", "labels"):
-        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
-
-
 SINGLE: list[tuple[str, str]] = [
     ("x.npy", "y.npy"), ("d.npz", "y"), ("d.h5", "y"), ("d.parquet", "y"),
 ]  # fmt: skip
@@ -120,7 +123,7 @@ def check(base: str, paths: tuple[str, str], reference: Coreset, **options: Any)
     found = build(
         open_rows(f"{base}/{rows}", **options), labels, size=40, random_state=0, chunks=CHUNK
     )
-    assert_same(found, reference)
+    assert WeightedPoints.equals(found, reference)
     if "*" not in rows:
         assert str(found.provenance["source"]).startswith(f"{base}/{rows}")
 
@@ -155,7 +158,7 @@ def test_urls__of_http(paths: tuple[str, str], files: FileServer, reference: Cor
     rows, y = paths
     labels = f"{login}/{y}?sig=t0ken" if "." in y else y
     found = build(f"{login}/{rows}?sig=t0ken#x", labels, size=40, random_state=0, chunks=CHUNK)
-    assert_same(found, reference)
+    assert WeightedPoints.equals(found, reference)
     assert_no_secret(str(found), json.dumps(dict(found.provenance), default=str))
 
 

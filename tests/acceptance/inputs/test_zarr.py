@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,9 @@ from zarr.storage import FsspecStore, MemoryStore, ObjectStore, StorePath, ZipSt
 from tests.acceptance.face import (
     Coreset,
     build,
-    call,
-    create_tree,
     errors,
-    estimators,
     open_rows,
     plan,
-    stream as make_stream,
 )
 from tests.acceptance.tools.object_stores import SECRET, ObjectServer, store_at
 from tests.acceptance.tools.servers import FileServer
@@ -43,14 +38,6 @@ def stored(path: Any, data: Any, **layout: Any) -> Any:
     return array
 
 
-def lose_chunk(path: Path) -> str:
-    """Remove the second file of chunks, and return its key."""
-    files = sorted(file for file in path.rglob("*") if file.is_file() and "zarr" not in file.name)
-    files = [file for file in files if not file.name.startswith(".")]
-    files[1].unlink()
-    return str(files[1].relative_to(path))
-
-
 def test_build__stored_chunks_of_fill_values_are_data(tmp_path: Path) -> None:
     X, y = rows(), np.zeros(ROWS, np.int64)
     X[100:200], y[300:] = 0.0, 1
@@ -67,67 +54,6 @@ def test_build__stored_chunks_of_fill_values_are_data(tmp_path: Path) -> None:
     coreset = build(tmp_path / "group.zarr", "y", method="svm", size=100)
     assert coreset.labels is not None
     assert set(coreset.labels.tolist()) == {0, 1}
-
-
-def test_build__fill_values_that_are_none(tmp_path: Path) -> None:
-    stored(tmp_path / "X.zarr", rows(), fill_value=np.nan)
-    stored(tmp_path / "Y.zarr", rows(), zarr_format=2, fill_value=None)
-    for name, error, said in (
-        ("X.zarr", errors.InvalidInputError, "NaN in column 0 at row 100"),
-        ("Y.zarr", errors.StoreError, r"'1.0' of .*; restore it\."),
-    ):
-        lose_chunk(tmp_path / name)
-        with pytest.raises(error, match=said):
-            build(open_rows(tmp_path / name, missing_chunks="fill"), size=50)
-
-
-def test_stored_array__consolidated_metadata_alone(tmp_path: Path) -> None:
-    group = zarr.create_group(tmp_path / "group.zarr", zarr_format=2)
-    array = group.create_array("X", shape=(ROWS, 2), dtype="f8", chunks=(CHUNK, 2))
-    array[:] = rows()
-    zarr.consolidate_metadata(tmp_path / "group.zarr")
-    (tmp_path / "group.zarr" / "X" / ".zarray").unlink()
-    assert len(build(tmp_path / "group.zarr", size=50)) == 50
-    (tmp_path / "group.zarr" / "X" / "1.0").unlink()
-    with pytest.raises(errors.StoreError, match=r"chunk '1.0'"):
-        build(tmp_path / "group.zarr", size=50)
-
-
-@pytest.mark.parametrize("chunks", [None, {}])
-def test_build__lost_chunk_of_xarray(tmp_path: Path, chunks: Any) -> None:
-    xr = pytest.importorskip("xarray")
-    path = tmp_path / "set.zarr"
-    values = xr.DataArray(rows(), dims=("row", "column"))
-    values.to_dataset(name="X").to_zarr(
-        path, encoding={"X": {"chunks": (CHUNK, 2)}}, consolidated=False
-    )
-    shifted = xr.open_zarr(path, chunks=chunks, consolidated=False)["X"][20:]
-    assert len(build(shifted, size=50)) == 50
-    (path / "X" / "c" / "1" / "0").unlink()
-    with pytest.raises(errors.StoreError, match="chunk 'c/1/0'"):
-        build(shifted, size=50)
-
-
-def test_tree_stream_estimators__missing_chunks(tmp_path: Path) -> None:
-    path = tmp_path / "X.zarr"
-    stored(path, rows())
-    lose_chunk(path)
-    tree = create_tree(tmp_path / "tree", size=50)
-    stream = make_stream(method="lightweight", size=50)
-    model = estimators.CoresetKMeans(2, size=50, random_state=0)
-    filled = open_rows(path, missing_chunks="fill")
-    calls: list[Callable[..., Any]] = [tree.append, stream.partial_fit, model.fit]
-    for method in calls:
-        with pytest.raises(errors.StoreError, match="chunk 'c/1/0'"):
-            method(path)
-        call(method, filled)
-    with pytest.raises(errors.StoreError, match="chunk 'c/1/0'"):
-        model.predict(path).compute()
-    assert len(call(model.predict, filled).compute()) == ROWS
-    coreset = build(rows(), size=100, random_state=0)
-    with pytest.raises(errors.StoreError, match="chunk 'c/1/0'"):
-        coreset.audit(path, n_clusters=2)
-    assert call(coreset.audit, filled, n_clusters=2) is not None
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", ">f4", "string"])
