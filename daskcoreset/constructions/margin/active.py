@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import evidence_of, first_few
+from daskcoreset.constructions.margin.core_set import first_few, not_separable
 from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.messages import warn_user
@@ -271,7 +271,17 @@ def separate(answers: Answers, core: IndexArray, options: ActiveOptions) -> Core
             rows = np.concatenate([rows, np.diag(signs[core] / math.sqrt(options.C))], axis=1)
         hard = hard_margin(rows, signs[core], intercept=options.intercept)
         if not hard.separable:
-            raise _inseparable(answers, core, hard.dual)
+            numbers, labels = answers.indices[core], answers.labels[core]
+            raise not_separable(
+                "the labels contradict each other",
+                hard.dual,
+                numbers,
+                [f"{i} ({label!r})" for i, label in zip(numbers, labels, strict=True)],
+                argument="labels",
+                remedy='start again with the right labels as known, or with on_inseparable="soft"',
+                points=answers.rows[core],
+                intercept=options.intercept,
+            )
         fit = CoreFit(hard.w[:d], hard.intercept, hard.margin, core, hard.dual)
         margins = answers.margins(fit)
         margins[core] = np.inf
@@ -279,24 +289,6 @@ def separate(answers: Answers, core: IndexArray, options: ActiveOptions) -> Core
         if margins[worst] >= (1.0 - options.epsilon) * fit.margin:
             return fit
         core = np.append(core, worst)
-
-
-def _inseparable(answers: Answers, core: IndexArray, dual: FloatArray) -> NotSeparableError:
-    evidence = evidence_of(dual)
-    positions = core[evidence]
-    indices = answers.indices[positions]
-    named = [f"{answers.indices[i]} ({answers.labels[i]!r})" for i in positions]
-    equal = len(positions) == 2 and np.array_equal(*answers.rows[positions])
-    why = "are equal" if equal else "hold a convex combination that no separator can tell apart"
-    return NotSeparableError(
-        f"the labels contradict each other: rows {first_few(named, 6)} {why}",
-        argument="labels",
-        remedy='start again with the right labels as known, or with on_inseparable="soft"',
-        indices=indices,
-        coefficients=dual[evidence],
-        intercept=len(np.unique(answers.signs[positions])) == 2,
-        duplicates=(int(indices.min()), int(indices.max())) if equal else None,
-    )
 
 
 # --- the result ------------------------------------------------------------------------------

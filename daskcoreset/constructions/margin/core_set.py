@@ -13,7 +13,7 @@ vector. Rows that do not violate its margin are not taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
@@ -45,9 +45,6 @@ _CANDIDATES = 8
 
 # Rows whose products with all others are formed at a time.
 _TILE = 256
-
-# Rows named in a message. All of them are attributes of the error.
-_MAX_NAMED = 6
 
 # Columns of more rows than these, at most: separating 2,000 of so many takes minutes.
 _MAX_COLUMNS = 2**11
@@ -455,8 +452,19 @@ def max_margin(
     found = complete(loop, read)
     numbers = row_numbers(found.core.keys, summary.starts)
     if not found.bound.separable:
-        signs = signs_of(found.core.block, classes)
-        raise _not_separable(found.core, numbers, signs, found.bound)
+        plane = "a hyperplane" if intercept else "a hyperplane through the origin"
+        wrong = "drop wrong rows, or use OutlierMaxMarginClassifier or a soft margin"
+        raise not_separable(
+            f"X and y are not separable by {plane}",
+            found.bound.dual,
+            numbers,
+            numbers.tolist(),
+            argument="X",
+            remedy=wrong if intercept else f"use an intercept, {wrong}",
+            points=found.core.block.points,
+            norm=found.bound.length * len(found.bound.levels),
+            intercept=intercept,
+        )
     radius = float(np.sqrt(squares[0]))
     return replace(found, indices=numbers, n_rows=summary.n_read, radius=radius)
 
@@ -497,19 +505,11 @@ def _dense(points: Points) -> FloatArray:
 def _separate(core: SelectedRows, *, classes: AnyArray, intercept: bool) -> HardMargin:
     """Solve the hard-margin problem on the rows of a core set."""
     points: Any = core.block.points
-    columns: Any = slice(None)
-    if not isinstance(points, np.ndarray):
-        # Columns that are zero in every row of the core set are zero in the normal.
-        used = np.unique(points.indices)
-        columns = used if len(used) else np.zeros(1, dtype=np.int64)
-    hard = hard_margin(
-        _dense(points[:, columns]),
-        signs_of(core.block, classes),
-        intercept=intercept,
-        tol=TOLERANCE,
-    )
-    w = np.zeros(points.shape[1])
-    w[columns] = hard.w
+    # Columns that are zero in every row of the core set are zero in the normal.
+    used = np.union1d([0], points.nonzero()[1])
+    signs, w = signs_of(core.block, classes), np.zeros(points.shape[1])
+    hard = hard_margin(_dense(points[:, used]), signs, intercept=intercept, tol=TOLERANCE)
+    w[used] = hard.w
     return replace(hard, w=w)
 
 
@@ -602,10 +602,51 @@ def choose_diverse(
 # --- evidence --------------------------------------------------------------------------------
 
 
-def evidence_of(dual: FloatArray) -> IndexArray:
-    """Positions of the rows of a convex combination, the largest coefficients first."""
+def not_separable(
+    problem: str,
+    dual: FloatArray,
+    numbers: IndexArray,
+    names: Sequence[object],
+    *,
+    argument: str,
+    remedy: str,
+    points: Any = None,
+    **evidence: Any,
+) -> NotSeparableError:
+    """Return the error of rows with a convex combination that has no margin.
+
+    Parameters
+    ----------
+    problem : str
+    dual : ndarray of shape (m,), float64
+        Coefficients of the combination.
+    numbers : ndarray of shape (m,), int64
+        Numbers of the rows.
+    names : sequence of length m
+        The same, for the message.
+    argument, remedy : str
+    points : ndarray of shape (m, d) or csr_array, optional
+        The rows. Two equal ones are called so.
+    **evidence
+        Further attributes of the error.
+    """
     rows = np.flatnonzero(dual > 0.0)
-    return rows[np.argsort(-dual[rows], kind="stable")]
+    rows = rows[np.argsort(-dual[rows], kind="stable")]
+    indices, duplicates = numbers[rows], None
+    named = first_few([names[i] for i in rows.tolist()], 6)
+    why = f"a convex combination of rows {named} has no margin"
+    if points is not None and len(rows) == 2 and np.array_equal(*dense_rows(points[rows])):
+        duplicates = int(indices.min()), int(indices.max())
+        why = f"rows {duplicates[0]} and {duplicates[1]} are equal"
+    return NotSeparableError(
+        f"{problem}: {why}",
+        argument=argument,
+        remedy=remedy,
+        indices=indices,
+        coefficients=dual[rows],
+        duplicates=duplicates,
+        **evidence,
+    )
 
 
 def first_few(values: Any, count: int) -> str:
@@ -618,49 +659,3 @@ def first_few(values: Any, count: int) -> str:
     """
     more = len(values) - count
     return ", ".join(map(str, values[:count])) + (f" and {more} more" if more > 0 else "")
-
-
-def _not_separable(
-    core: SelectedRows, numbers: IndexArray, signs: FloatArray, bound: HardMargin
-) -> NotSeparableError:
-    support, intercept = np.flatnonzero(bound.dual > 0.0), len(bound.levels) == 2
-    rows = numbers[support]
-    duplicates = _opposite_duplicates(_dense(core.block.points), signs, numbers)
-    remedy = "drop wrong rows, or use OutlierMaxMarginClassifier or a soft margin"
-    if duplicates is not None:
-        problem = f"X has equal rows with opposite labels, {duplicates[0]} and {duplicates[1]}"
-    elif len(rows) == 1:
-        problem = f"X is zero at row {rows[0]}, which lies on every hyperplane through the origin"
-        remedy = "use an intercept, or drop the row"
-    else:
-        kind, reason = "", "the hulls of the two classes meet"
-        if not intercept:
-            kind, remedy = " through the origin", f"use an intercept, {remedy}"
-            reason = "a convex combination of rows times labels is zero"
-        problem = (
-            f"X and y are not separable by a hyperplane{kind}: {reason}, with coefficients on the "
-            f"rows {first_few(rows, _MAX_NAMED)}"
-        )
-    return NotSeparableError(
-        problem,
-        argument="X",
-        remedy=remedy,
-        indices=rows,
-        coefficients=bound.dual[support],
-        norm=bound.length * len(bound.levels),
-        intercept=intercept,
-        duplicates=duplicates,
-    )
-
-
-def _opposite_duplicates(
-    points: FloatArray, signs: FloatArray, numbers: IndexArray
-) -> tuple[int, int] | None:
-    """Return the numbers of two equal rows with opposite signs, the smaller one first."""
-    of_value = np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
-    both = np.intersect1d(of_value[signs > 0.0], of_value[signs < 0.0])
-    if not len(both):
-        return None
-    equal = of_value == both[0]
-    first, second = sorted(int(numbers[equal & (signs == sign)].min()) for sign in (1.0, -1.0))
-    return first, second

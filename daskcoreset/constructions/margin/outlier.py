@@ -374,10 +374,11 @@ def _within(subsets: Subsets, subset: int) -> Callable[[IndexArray], AnyArray]:
     return lambda keys: subsets.hold(keys, [subset])[..., 0]
 
 
+@dataclass(eq=False)
 class OutlierSearch:
     """A search for the rows to leave out.
 
-    Parameters
+    Attributes
     ----------
     blocks : RowBlocks
         With labels of two classes.
@@ -385,6 +386,10 @@ class OutlierSearch:
         With rows near the boundary.
     k, epsilon, intercept, max_problems, max_passes
         As in `daskcoreset.estimators.OutlierMaxMarginClassifier`.
+    n_problems, reads : int
+        So far.
+    best : _Candidate or None
+        The best separator so far.
 
     Raises
     ------
@@ -392,30 +397,26 @@ class OutlierSearch:
         If k rows would leave nothing of a class.
     """
 
-    def __init__(
-        self,
-        blocks: RowBlocks,
-        summary: ClassSummary,
-        *,
-        k: int,
-        epsilon: float,
-        intercept: bool,
-        max_problems: int,
-        max_passes: int,
-    ) -> None:
-        if k > summary.n_used - 2:
+    blocks: RowBlocks
+    summary: ClassSummary
+    k: int
+    epsilon: float
+    intercept: bool
+    max_problems: int
+    max_passes: int
+    n_problems: int = 0
+    reads: int = 1
+    best: _Candidate | None = None
+
+    def __post_init__(self) -> None:
+        if self.k > self.summary.n_used - 2:
             raise InvalidInputError(
-                f"k is {k}, but X has {summary.n_used} rows of positive weight",
+                f"k is {self.k}, but X has {self.summary.n_used} rows of positive weight",
                 argument="k",
                 remedy="pass a smaller k",
             )
-        self.blocks, self.summary, self.k = blocks, summary, k
-        self.epsilon, self.intercept = epsilon, intercept
-        self.max_problems, self.max_passes = max_problems, max_passes
-        self.n_problems, self.reads = 0, 1
-        self.best: _Candidate | None = None
         # Rows on which problems are solved. Of each class something is left without any k rows.
-        self.known = summary.near_rows(_STARTS)
+        self.known = self.summary.near_rows(_STARTS)
         points, signs = dense_rows(self.known.block.points), self._signs(self.known)
         means = [points[signs == sign].mean(axis=0, dtype=np.float64) for sign in (1.0, -1.0)]
         gap: FloatArray = means[0] - means[1]

@@ -28,16 +28,15 @@ from daskcoreset.constructions.margin.core_set import (
     Found,
     Pass,
     complete,
-    evidence_of,
-    first_few,
     floors_of,
     grow_core_set,
+    not_separable,
 )
 from daskcoreset.core.block import Block, labels_of
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense, inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.errors import InvalidInputError, NotSeparableError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.execution.select import SelectedRows, row_keys, row_numbers
 from daskcoreset.inputs.blocks import RowBlocks
@@ -566,7 +565,15 @@ def structured_margin(
     found = complete(loop, read)
     numbers = row_numbers(found.core.keys, first.offsets())
     if not found.bound.separable:
-        raise _inseparable(found, numbers)
+        answers = zip(numbers, found.core.answers, found.core.rivals, strict=True)
+        raise not_separable(
+            "y cannot be separated from other answers",
+            found.bound.dual,
+            numbers,
+            [f"{i} ({_short(right)} against {_short(wrong)})" for i, right, wrong in answers],
+            argument="y",
+            remedy="correct the labels, add features, or allow errors with a finite C",
+        )
     of_all = first.value
     return replace(found, indices=numbers, n_rows=of_all.n_examples, largest_label=of_all.largest)
 
@@ -579,24 +586,6 @@ def _separate(core: Triples, *, C: float) -> HardMargin:
         added = np.equal.outer(core.keys, np.unique(core.keys)) / math.sqrt(C)
         rows = np.concatenate([rows, added], axis=1)
     return hard_margin(rows, tol=TOLERANCE)
-
-
-def _inseparable(found: CoreSet[Triples], numbers: IndexArray) -> NotSeparableError:
-    core, dual = found.core, found.bound.dual
-    evidence = evidence_of(dual)
-    shown = [
-        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core.answers[i])} against "
-        f"{_short(core.rivals[i])}"
-        for i in evidence
-    ]
-    return NotSeparableError(
-        f"y cannot be separated from other answers: a convex combination of differences is zero "
-        f"({first_few(shown, 4)})",
-        argument="y",
-        remedy="correct the labels, add features, or allow errors with a finite C",
-        indices=numbers[evidence],
-        coefficients=dual[evidence],
-    )
 
 
 def _short(y: IndexArray) -> str:
