@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +29,7 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError, NotSeparableError
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.execution.select import SelectedRows, row_keys, row_numbers
+from daskcoreset.execution.select import SelectedRows, row_keys, row_numbers, smallest
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
 
@@ -37,9 +37,6 @@ Method = Literal["auto", "exact", "random"]
 
 # Rows of each class to start from.
 _STARTS = 16
-
-# Products formed at a time, 4 MiB.
-_TILE_NUMBERS = 2**19
 
 # The epsilon of random subsets.
 _EXACT = 1e-9
@@ -187,42 +184,24 @@ class SmallestMargins:
         return SmallestMargins(np.take_along_axis(values, order, axis=1), keys, rows)
 
 
-def find_smallest(blocks: RowBlocks, query: MarginQuery) -> SmallestMargins:
-    """Read all rows once for the smallest margins of several separators."""
-    return map_reduce(blocks, _smallest_of_block, SmallestMargins.merged, broadcast=query).value
-
-
 def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> SmallestMargins:
-    q, signs = len(query.normals), signs_of(block, query.classes)
-    keys = row_keys(block, block_index)
-    values = np.full((2, query.n_keep, q), np.inf)
-    positions = np.full((2, query.n_keep, q), _NONE, dtype=np.int64)
-    tile = max(1, _TILE_NUMBERS // max(1, len(block)))
-    for start in range(0, q, tile):
-        within = slice(start, min(q, start + tile))
-        products = signs[:, None] * inner_products(block.points, query.normals[within])
+    signs, keys = signs_of(block, query.classes), row_keys(block, block_index)
+    shape = 2, query.n_keep, len(query.normals)
+    values, positions = np.full(shape, np.inf), np.full(shape, _NONE, dtype=np.int64)
+    for j, w in enumerate(query.normals):
+        products = signs * inner_products(block.points, w[None])[:, 0]
         if query.subsets is not None:
-            products[~query.subsets.hold(keys, query.numbers[within])] = np.inf
+            products[~query.subsets.hold(keys, query.numbers[j : j + 1])[:, 0]] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
-            of_class = np.flatnonzero(signs == sign)
-            chosen, least = _smallest_of_columns(products[of_class], query.n_keep)
-            values[group, : len(least), within] = least
-            found = np.where(np.isfinite(least), of_class[chosen], _NONE)
-            positions[group, : len(least), within] = found
+            of_class = np.where(signs == sign, products, np.inf)
+            chosen = smallest(of_class, query.n_keep)
+            chosen = chosen[np.argsort(of_class[chosen], kind="stable")]
+            values[group, : len(chosen), j] = of_class[chosen]
+            positions[group, : len(chosen), j] = chosen
     used = np.unique(positions[positions >= 0])
     of_rows = np.where(positions >= 0, keys[positions], _NONE) if len(block) else positions
     rows = SelectedRows.of(block, block_index, used, np.zeros(len(used)))
     return SmallestMargins(values, of_rows, rows)
-
-
-def _smallest_of_columns(numbers: FloatArray, count: int) -> tuple[IndexArray, FloatArray]:
-    """Rows of the smallest numbers of each column, the first of equal ones, and the numbers."""
-    near = np.arange(len(numbers))
-    if len(numbers) > count:  # a sort of all rows would take longer than the read
-        limit = np.partition(numbers, count - 1, axis=0)[count - 1]
-        near = np.flatnonzero((numbers <= limit).any(axis=1))
-    order = near[np.argsort(numbers[near], axis=0, kind="stable")[:count]]
-    return order, np.take_along_axis(numbers, order, axis=0)
 
 
 def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, float, int]:
@@ -297,7 +276,7 @@ def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, floa
     if luck >= 1.0:
         return 1, share, 1.0
     draws = math.log1p(-confidence) / math.log1p(-luck) if luck > 0 else math.inf
-    return (math.ceil(draws) if draws < 2**62 else 2**62), share, luck
+    return math.ceil(min(draws, 2.0**62)), share, luck
 
 
 @dataclass(frozen=True, eq=False)
@@ -504,24 +483,18 @@ class OutlierSearch:
         points = dense_rows(rows.block.points)
         return hard_margin(points, signs, intercept=self.intercept, tol=TOLERANCE)
 
-    def _separate_better(self, rows: SelectedRows) -> HardMargin:
-        """Separate rows of a subset, or give them up if they cannot be better than what is known.
-
-        A subset that holds all that matters has no smaller margin than any that was found.
-        """
-        hard = self._separate(rows)
-        beaten = self.best is not None and hard.length < self.best.margin
-        return replace(hard, margin=0.0) if beaten else hard
-
     def _add(self, rows: SelectedRows) -> None:
         new = ~np.isin(rows.keys, self.known.keys)
         self.known = self.known.joined(rows.take(np.flatnonzero(new)))
 
-    def _measure(self, normals: FloatArray) -> SmallestMargins:
-        """Read once for the margins of separators on all rows. The best one is kept."""
+    def _read(self, query: MarginQuery) -> SmallestMargins:
         self.reads += 1
-        query = MarginQuery(normals, self.summary.classes, self.k + 1)
-        read = find_smallest(self.blocks, query)
+        merge = SmallestMargins.merged
+        return map_reduce(self.blocks, _smallest_of_block, merge, broadcast=query).value
+
+    def _measure(self, normals: FloatArray, _: object = None) -> SmallestMargins:
+        """Read once for the margins of separators on all rows. The best one is kept."""
+        read = self._read(MarginQuery(normals, self.summary.classes, self.k + 1))
         for j, w in enumerate(normals):
             keys = read.keys[:, :, j]
             margin, intercept, positive = leave_out(
@@ -532,54 +505,40 @@ class OutlierSearch:
                 self.best = _Candidate(w, intercept, margin, np.sort(out))
         return read
 
-    def _measure_within(
-        self, normals: FloatArray, subsets: Subsets, numbers: Sequence[int]
-    ) -> SmallestMargins:
-        """Read once for the margins of separators, each on a subset of the rows."""
-        self.reads += 1
-        query = MarginQuery(normals, self.summary.classes, 1, subsets, tuple(numbers))
-        return find_smallest(self.blocks, query)
-
     def _solve(
         self,
-        problems: list[_Problem],
+        allowed: Sequence[Callable[[IndexArray], AnyArray]],
         epsilon: float,
-        measure: Callable[[list[_Problem]], SmallestMargins],
-    ) -> None:
-        """Solve problems by reads that all share. Some stay open if there are too few passes."""
+        measure: Callable[[FloatArray, Sequence[int]], SmallestMargins],
+    ) -> list[_Problem]:
+        """Separate the rows that each of some problems allows, by reads that all share.
+
+        Some problems stay open if there are too few passes.
+        """
+        problems = [_Problem(self.known, self._separate, epsilon, allows) for allows in allowed]
         self.n_problems += len(problems)
         for _ in range(self.max_passes):
-            active = [problem for problem in problems if problem.is_open]
-            if not active:
-                return
-            read = measure(active)
+            numbers = [i for i, problem in enumerate(problems) if problem.is_open]
+            if not numbers:
+                break
+            active = [problems[i] for i in numbers]
+            read = measure(np.array([problem.hard.w for problem in active]), numbers)
             found = [
                 problem.violators(read.values[:, :, j], read.keys[:, :, j], epsilon)
                 for j, problem in enumerate(active)
             ]
             of_all = np.isin(read.rows.keys, np.concatenate([new for _, new in found]))
             self._add(read.rows.take(np.flatnonzero(of_all)))
-            for problem, (margin, new) in zip(active, found, strict=True):
-                problem.go_on(margin, self.known if len(new) else problem.core)
-
-    def _solve_without(self, removals: list[frozenset[int]]) -> list[_Problem]:
-        """Separate all rows but some, for each of several choices of these."""
-        problems = [
-            _Problem(self.known, self._separate, self.epsilon, _all_but(removed))
-            for removed in removals
-        ]
-        self._solve(
-            problems,
-            self.epsilon,
-            lambda active: self._measure(np.array([problem.hard.w for problem in active])),
-        )
+            for problem, (margin, _) in zip(active, found, strict=True):
+                problem.go_on(margin, self.known)
         return problems
 
     def _remove(self) -> bool:
         """Leave rows out one by one, wherever they may matter. False if there are too many ways."""
         level: list[frozenset[int]] = [frozenset()]
         for depth in range(self.k + 1):
-            problems = self._solve_without(level)
+            allowed = [_all_but(removed) for removed in level]
+            problems = self._solve(allowed, self.epsilon, self._measure)
             if any(problem.is_open for problem in problems):
                 return False
             children = {
@@ -600,22 +559,16 @@ class OutlierSearch:
         count = min(n_needed, self.max_problems)
         self._improve()
         subsets = Subsets(int(stream(seed, Stage.SUBSETS, 0).integers(2**63)), share)
-        known, normals = self.known, np.tile(self.direction, (count, 1))
-        self.known = self._measure_within(normals, subsets, range(count)).rows
+
+        def measure(normals: FloatArray, numbers: Sequence[int]) -> SmallestMargins:
+            query = MarginQuery(normals, self.summary.classes, 1, subsets, tuple(numbers))
+            return self._read(query)
+
+        self._add(measure(np.tile(self.direction, (count, 1)), range(count)).rows)
         # The probability holds for exact solutions only: those of a subset up to epsilon
         # depend on rows outside of it.
-        problems = [
-            _Problem(self.known, self._separate_better, _EXACT, _within(subsets, subset))
-            for subset in range(count)
-        ]
-
-        def measure(active: list[_Problem]) -> SmallestMargins:
-            numbers = [i for i, problem in enumerate(problems) if problem.is_open]
-            normals = np.array([problem.hard.w for problem in active])
-            return self._measure_within(normals, subsets, numbers)
-
-        self._solve(problems, _EXACT, measure)
-        self.known = known
+        allowed = [_within(subsets, subset) for subset in range(count)]
+        problems = self._solve(allowed, _EXACT, measure)
         separators = [problem.hard.w for problem in problems if problem.hard.separable]
         if separators:
             self._measure(np.array(separators))
@@ -636,7 +589,7 @@ class OutlierSearch:
         while True:
             before = self.best
             left_out = [] if before is None else before.left_out.tolist()
-            self._solve_without([frozenset(left_out)])
+            self._solve([_all_but(frozenset(left_out))], self.epsilon, self._measure)
             after = self.best
             if after is before or (before and after and after.margin <= before.margin * (1 + 1e-9)):
                 return
