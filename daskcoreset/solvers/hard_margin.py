@@ -272,12 +272,6 @@ def _independent_qr(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexA
     """QR of a largest independent set of columns."""
     from scipy.linalg import qr
 
-    n = columns.shape[1]
-    if n <= columns.shape[0]:
-        q, r = qr(columns, mode="economic", check_finite=False)
-        sizes = np.abs(np.diag(r))
-        if sizes.min() > _DEPENDENT * sizes.max():
-            return q, r, np.arange(n)
     q, r, order = qr(columns, mode="economic", pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(r))
     rank = int((sizes > _DEPENDENT * sizes[0]).sum())
