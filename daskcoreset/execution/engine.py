@@ -89,16 +89,6 @@ class BlockResults(Generic[T]):
         starts = accumulate((self.sizes[block] for block in blocks[:-1]), initial=0)
         return dict(zip(blocks, starts, strict=True)) if blocks else {}
 
-    def row(self, block_index: int, position: int) -> int:
-        """Return the number of a block's row in the whole data.
-
-        Examples
-        --------
-        >>> BlockResults(None, {0: 10, 1: 5}).row(1, 2)
-        12
-        """
-        return self.offsets()[block_index] + position
-
     def check(self) -> None:
         """Raise an error for the first invalid row of all blocks, or for data without rows."""
         if self.invalid is not None:

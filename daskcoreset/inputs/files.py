@@ -20,9 +20,6 @@ from daskcoreset.inputs.options import ReadOptions
 # Bytes of a .npy file that hold its header, unless its dtype has thousands of fields.
 _HEADER = 4096
 
-# The arrays of a sparse X in an .npz file, with y beside it.
-_CSR = ("data", "indices", "indptr", "shape")
-
 
 def open_numpy(place: Place, stack: ExitStack, _options: ReadOptions) -> Any:
     """Open a .npy or .npz file."""
@@ -44,8 +41,7 @@ class NpzGroup(Group):
 
     def names(self) -> list[str]:
         """Return the names of the arrays."""
-        names = list(self.file)
-        return names if "X" in names or not {*_CSR} <= {*names} else ["X", *names]
+        return list(self.file)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of an array."""
@@ -54,12 +50,7 @@ class NpzGroup(Group):
     def rows(self, name: str) -> RowArray:
         """Return the rows of an array."""
         with reading(f"the array {name!r} of {self.name!r}"):
-            if name in self.file:
-                return MemoryRows(np.asarray(self.file[name]))
-            import scipy.sparse as sp
-
-            *arrays, shape = (self.file[part] for part in _CSR)
-            return sparse_rows(sp.csr_array(tuple(arrays), shape=tuple(shape.tolist())))
+            return MemoryRows(np.asarray(self.file[name]))
 
 
 class RangedRows(RowArray):

@@ -329,7 +329,7 @@ def _refuse_cuts(read: BlockResults[Any], ends: list[_Ends]) -> None:
         block_index, group, _ = cuts[0]
         raise InvalidInputError(
             f"groups: {len(cuts)} block boundaries cut an example, the first one group {group} "
-            f"at row {read.row(block_index, 0)}",
+            f"at row {read.offsets()[block_index]}",
             argument="groups",
             remedy="rechunk X, y and groups so that each block holds whole examples",
         )

@@ -245,14 +245,8 @@ class LeafRows(NamedTuple):
         Raises
         ------
         InvalidInputError
-            The rows do not fit the others, or are too many to be numbered.
+            The rows do not fit the others.
         """
-        if self.leaf.rows >> ROW_BITS:
-            raise InvalidInputError(
-                f"leaf {self.leaf.name!r} has {self.leaf.rows} rows, more than a tree can number",
-                argument="leaf",
-                remedy="split it into several leaves",
-            )
         schema = self.schema if known is None else known.followed_by(self.schema)
         points, schema = schema.fit(self.points)
         leaf = replace(self.leaf, node=f"leaf-{content_digest(self.leaf.name, points)}")
