@@ -177,6 +177,15 @@ def test_build__weights_that_cannot_be_used(what: tuple[Any, str], form: Form, s
 
 
 @pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
+def test_build__all_rows_are_a_copy_though_a_block_was_dropped() -> None:
+    rows = X.copy()
+    rows[: N // 2] = np.nan
+    found = face.build(rows, size=N, chunks=N // 2, on_invalid="drop", random_state=0)
+    assert len(found) == N - N // 2
+    assert not np.shares_memory(np.asarray(found.points), rows)
+
+
+@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
 @pytest.mark.parametrize("draw", WAYS)
 def test_build__all_rows_of_unknown_chunks_one_of_which_has_no_weight(draw: Any) -> None:
     u = np.ones(N)

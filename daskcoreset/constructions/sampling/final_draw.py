@@ -143,12 +143,6 @@ class FinalDraw:
         quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
         return DrawRequest(summary, dict(zip(blocks, quotas.tolist(), strict=True)))
 
-    def draw_where_gathered(
-        self, results: Results, request: DrawRequest, second: Results
-    ) -> Selection:
-        """Draw from the candidates of the second read, and leave them where they are."""
-        return self.draw_requested(results, request, second).without_candidates()
-
     def draw_if_enough(self, results: Results) -> Selection | Results:
         """Draw from the candidates of the last fold, and leave them where they are.
 
@@ -168,14 +162,16 @@ class FinalDraw:
 
     @one_thread()
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
-        """Draw from the candidates of the second read."""
+        """Draw from the candidates of the second read, and leave them where they are."""
         check_report(second)
         sent = second.value.sent
         if request.targets is None:
-            return self._everything(second, sent)
-        if self.sampling == "systematic":
-            return self._drawn(results, sent)
-        return self._weighted(results, sent)
+            drawn = self.everything(second, sent)
+        elif self.sampling == "systematic":
+            drawn = self._drawn(results, sent)
+        else:
+            drawn = self._weighted(results, sent)
+        return drawn.without_candidates()
 
     def draw_proposed(self, results: Results) -> Steps[Selection]:
         """Draw from the candidates that the blocks proposed in the last fold.
@@ -202,7 +198,7 @@ class FinalDraw:
             again.check()
             sent = {**sent, **again.value.sent}
         if complete:
-            return self._everything(results, sent, len(short))
+            return self.everything(results, sent, len(short))
         return self._drawn(results, sent, len(short))
 
     def _total_scores(self, results: Results) -> tuple[list[int], FloatArray]:
@@ -260,10 +256,11 @@ class FinalDraw:
             held_out=held_out,
         )
 
-    def _everything(self, results: Results, sent: Sent, rereads: int = 0) -> Selection:
+    def everything(self, results: Results, sent: Sent, rereads: int = 0) -> Selection:
+        """Take all rows that blocks sent, which are all there are."""
         rows, indices, _ = _gather(sent, results.offsets())
-        if len(sent) == 1:  # perhaps views of a block, which a coreset must not be
-            rows = rows.take(np.arange(len(rows)))
+        if any(rows is own.rows for own in sent.values()):
+            rows = rows.take(np.arange(len(rows)))  # a coreset must be no view of the data
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
 
 

@@ -17,7 +17,7 @@ from daskcoreset.constructions.sampling.block_steps import (
     take_block,
 )
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
-from daskcoreset.constructions.sampling.messages import DrawRequest
+from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints, from_checked
@@ -120,7 +120,7 @@ class SamplingJob(Job[Coreset]):
             results = engine.apply(_with_total_scores, results, sums)
         request = engine.apply(final_draw.request, results)
         second = yield Request(reduction(final_draw.request_chunk()), request)
-        return engine.apply(final_draw.draw_where_gathered, results, request, second)
+        return engine.apply(final_draw.draw_requested, results, request, second)
 
     def finishing(self, results: Any) -> Steps[Coreset]:
         """Make the coreset of what `reading` returned. Asks for blocks that must be read again."""
@@ -130,7 +130,8 @@ class SamplingJob(Job[Coreset]):
         if isinstance(drawn, Selection):
             return drawn
         if self.needs_all_rows:
-            return self.final_draw.draw_requested(drawn, DrawRequest(None, None), drawn)
+            check_report(drawn)
+            return self.final_draw.everything(drawn, drawn.value.sent)
         return (yield from self.final_draw.draw_proposed(drawn))
 
     def _coreset(self, selection: Selection) -> Coreset:
