@@ -375,10 +375,11 @@ class SensitivityContract(ABC):
         exact = queries @ weights
         for sampling, passes in MODES:
             estimates = np.empty((self.n_seeds, len(queries)))
-            for seed in range(self.n_seeds):
-                coreset = self._built(blocks, sampling, passes, seed)
-                assert (coreset.points == X[coreset.indices]).all()
-                estimates[seed] = queries[:, coreset.indices] @ coreset.weights
+            with dask.config.set(scheduler="synchronous"):
+                for seed in range(self.n_seeds):
+                    coreset = self._built(blocks, sampling, passes, seed)
+                    assert (coreset.points == X[coreset.indices]).all()
+                    estimates[seed] = queries[:, coreset.indices] @ coreset.weights
             assert_mean(estimates, exact, rate=1e-6 / len(MODES))
 
     # Builds

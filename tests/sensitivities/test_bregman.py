@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
 import numpy as np
 
 from daskcoreset import Draw, build
@@ -29,11 +30,12 @@ def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
     # A block of two rows, one of equal rows: proposals by variances, or uniform.
     X = np.concatenate([POSITIVE, np.repeat(POSITIVE[:1], 5, axis=0)])
     blocks, method = cut_rows(X, [58, 2, 5]), LightweightBregman("mahalanobis")
-    estimates = [
-        [one.total_weight, one.weights @ one.points[:, 0]]
-        for seed in range(300)
-        for one in [build(blocks, size=20, method=method, random_state=seed)]
-    ]
+    with dask.config.set(scheduler="synchronous"):
+        estimates = [
+            [one.total_weight, one.weights @ one.points[:, 0]]
+            for seed in range(300)
+            for one in [build(blocks, size=20, method=method, random_state=seed)]
+        ]
     assert_mean(np.array(estimates), np.array([len(X), X[:, 0].sum()]))
 
 
