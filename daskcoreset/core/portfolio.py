@@ -76,6 +76,18 @@ class DataSummary:
             for one in fields(self)
         )
 
+    def __post_init__(self) -> None:
+        d = len(self.mean)
+        wide = d + (self.y_mean is not None)
+        n_names = d if self.columns is None else len(self.columns)
+        if (self.mean.shape, self.scatter.shape, n_names) != ((d,), (wide, wide), d):
+            raise InvalidInputError(
+                f"moments have means of shape {self.mean.shape}, a scatter of shape "
+                f"{self.scatter.shape} and {n_names} columns",
+                argument="moments",
+                remedy="pass what build_many returned as moments",
+            )
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Portfolio(Mapping[str, Coreset]):
