@@ -105,10 +105,8 @@ class MixtureCost(ObjectiveOfParts[MixtureModel]):
     ) -> Iterator[tuple[str, MixtureModel]]:
         """Yield a fitted mixture, four that are fitted a little, and one component."""
         yield "EM", self.solve(block, rng)
-        for i in range(1, 3):
+        for i in range(1, 5):
             yield f"k-means++ {i}", self.seed(block, rng)
-        for i in range(1, 3):
-            yield f"random rows {i}", self._fit(block, rng, 2, init_params="random_from_data")
         yield "one component", self.poor(block)
 
     def poor(self, block: Block) -> MixtureModel:

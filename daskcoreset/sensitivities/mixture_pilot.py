@@ -12,6 +12,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.solvers.kmeans import Clusters, assign
+from daskcoreset.solvers.mixture.em import expectation, maximisation
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     MixtureModel,
@@ -19,7 +20,6 @@ from daskcoreset.solvers.mixture.model import (
     squared_lengths,
     whitened,
 )
-from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components
 
 # Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.
 _PILOT_ROWS = 3000
@@ -224,9 +224,8 @@ def _pilot(
     _, codes = np.unique(labels, return_inverse=True)
     shares = np.zeros((codes.max() + 1, len(points)))
     shares[codes, np.arange(len(points))] = weights
-    moments = moments_of_components(points, shares, 0.0, kind)
-    mixture = maximisation(moments, kind, None, _PILOT_REGULARISATION)
+    mixture = maximisation(points, shares, kind, None, _PILOT_REGULARISATION)
     for _ in range(n_steps):
-        moments = expectation(mixture, points, weights)
-        mixture = maximisation(moments, kind, mixture, _PILOT_REGULARISATION)
+        shares = expectation(mixture, points, weights)[1]
+        mixture = maximisation(points, shares, kind, mixture, _PILOT_REGULARISATION)
     return mixture

@@ -23,22 +23,31 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.solvers.mixture.model import CovarianceType, MixtureModel, count_spikes
-from daskcoreset.solvers.mixture.steps import (
-    expectation,
-    maximisation,
-    moments_by,
-    moments_of_components,
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
+    MixtureModel,
+    count_spikes,
+    mixture_from_covariances,
+    posterior,
+    singular_error,
+    squared_lengths,
+    variances_of,
 )
 
 Judge: TypeAlias = Callable[[MixtureModel], float]
-InitParams: TypeAlias = Literal["kmeans", "k-means++", "random_from_data"]
+InitParams: TypeAlias = Literal["kmeans", "k-means++"]
 
 # Starts of ``n_init="auto"``. Of more components than the second number there are fewer.
 _N_STARTS, _MANY_COMPONENTS = 8, 50
 
 # Steps of each start, and how many of them go on.
 _FIRST_STEPS, _KEPT = 15, 2
+
+# Share of a component below which its sums are rounding of subnormal numbers.
+_NO_WEIGHT = 1e-200
+
+# Relative error that a component's mean may have.
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +114,8 @@ def fit_mixture(
     n_init : int or "auto", default=1
         Starts. The best two after 15 steps go on, and the best is kept. "auto" makes eight. Starts
         that fail are left out as long as others do not.
-    init_params : {"kmeans", "k-means++", "random_from_data"} or None, default=None
-        Start of a run: clusters of k-means, or rows drawn by k-means++ or by weight. None takes the
-        first two in turns.
+    init_params : {"kmeans", "k-means++"} or None, default=None
+        Start of a run: clusters of k-means, or rows drawn by k-means++. None takes them in turns.
     random_state : int, Generator, RandomState or None, default=None
     judge : callable, optional
         Criterion for the best of several starts, such as the likelihood of rows held out. None
@@ -216,11 +224,97 @@ def iterate(
     mixture, bounds, converged = fit.mixture, [*fit.lower_bounds], fit.converged
     while len(bounds) < max_iter and not converged:
         check_time("a mixture was being fitted", "pass a smaller size")
-        moments = expectation(mixture, points, weights)
-        mixture = maximisation(moments, mixture.covariance_type, mixture, reg_covar)
-        bounds.append(moments.log_likelihood / float(weights.sum()))
+        densities, shares = expectation(mixture, points, weights)
+        mixture = maximisation(points, shares, mixture.covariance_type, mixture, reg_covar)
+        bounds.append(float(weights @ densities) / float(weights.sum()))
         converged = len(bounds) > 1 and abs(bounds[-1] - bounds[-2]) < tol
     return MixtureFit(mixture, converged, tuple(bounds))
+
+
+def expectation(
+    mixture: MixtureModel, points: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""E step. Return log-densities (n,), and shares :math:`u_i r_{ik}` of components, (k, n).
+
+    Examples
+    --------
+    >>> start = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> expectation(start, np.array([[0.0], [3.0]]), np.array([2.0, 1.0]))[1]
+    array([[2., 1.]])
+
+    References
+    ----------
+    Dempster, Laird and Rubin (1977). Lucic, Faulkner, Krause and Feldman (2017) for the weights.
+    """
+    densities, shares = posterior(mixture, squared_lengths(mixture, points))
+    shares *= weights
+    return densities, shares
+
+
+def maximisation(
+    points: FloatArray,
+    shares: FloatArray,
+    kind: CovarianceType,
+    previous: MixtureModel | None,
+    reg_covar: float,
+) -> MixtureModel:
+    r"""M step: the mixture of the largest expected likelihood.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d), float64
+    shares : ndarray of shape (k, n), float64
+        Responsibilities times weights.
+    kind : {"full", "tied", "diag", "spherical"}
+    previous : MixtureModel or None
+        Whose mean and covariance a component keeps if no weight is left in it. Its own weight is
+        then zero. None at the start, where every component has some.
+    reg_covar : float
+        Added to all variances.
+
+    Raises
+    ------
+    InvalidInputError
+        If a covariance is singular in float64. The remedy names `reg_covar`.
+
+    Examples
+    --------
+    >>> rows, shares = np.array([[0.0], [2.0]]), np.full((1, 2), 5.0)
+    >>> mixture = maximisation(rows, shares, "diag", None, reg_covar=0.5)
+    >>> mixture.weights, mixture.means, mixture.covariances
+    (array([1.]), array([[1.]]), array([[1.5]]))
+    """
+    is_matrix = kind in ("full", "tied")
+    sums = shares.sum(axis=1)
+    weights = sums / sums.sum()
+    gone = weights < _NO_WEIGHT
+    divisors = np.where(sums > 0.0, sums, 1.0)
+    means = (shares @ points) / divisors[:, np.newaxis]
+    scatters = []
+    for mean, share in zip(means, shares, strict=True):
+        gaps = points - mean
+        if is_matrix:
+            # With the roots of the weights on either side the product is symmetric to the bit.
+            gaps *= np.sqrt(share)[:, np.newaxis]
+            scatters.append(gaps.T @ gaps)
+        else:
+            scatters.append(share @ np.square(gaps))
+    # What the rounding of its mean alone leaves of the variance of a component on one point.
+    floor = np.square(_ROUNDING * np.where(gone[:, np.newaxis], 0.0, means))
+    if kind == "tied":
+        covariances, floor = np.sum(scatters, axis=0) / sums.sum(), floor.max(axis=0)
+    else:
+        covariances = (np.stack(scatters).T / np.where(gone, 1.0, divisors)).T
+    if kind == "spherical":
+        covariances, floor = covariances.mean(axis=1), floor.mean(axis=1)
+    covariances += reg_covar * np.eye(len(points.T)) if is_matrix else reg_covar
+    if (variances_of(kind, covariances) < floor).any():
+        raise singular_error(kind, covariances)
+    if previous is not None and gone.any():
+        means[gone] = previous.means[gone]
+        if kind != "tied":
+            covariances[gone] = previous.covariances[gone]
+    return mixture_from_covariances(kind, weights, means, covariances)
 
 
 def _begun(  # noqa: PLR0917 - all of them are always given
@@ -242,18 +336,11 @@ def _begun(  # noqa: PLR0917 - all of them are always given
     seed = int(rng.integers(2**32))
     if init_params == "kmeans":
         labels = KMeans(k, n_init=1, random_state=seed).fit(points, sample_weight=weights).labels_
-
-        def shares_of(rows: slice) -> tuple[FloatArray, float]:
-            return np.where(labels[rows] == np.arange(k)[:, np.newaxis], weights[rows], 0.0), 0.0
-
-        moments = moments_by(shares_of, points, k, kind)
+        shares = np.where(labels == np.arange(k)[:, np.newaxis], weights, 0.0)
     else:
-        if init_params == "k-means++":
-            rows = kmeans_plusplus(points, k, sample_weight=weights, random_state=seed)[1]
-        else:
-            rows = rng.choice(len(points), size=k, replace=False, p=weights / weights.sum())
-        moments = moments_of_components(points[rows], np.eye(k), 0.0, kind)
-    return MixtureFit(maximisation(moments, kind, None, reg_covar))
+        rows = kmeans_plusplus(points, k, sample_weight=weights, random_state=seed)[1]
+        points, shares = points[rows], np.eye(k)
+    return MixtureFit(maximisation(points, shares, kind, None, reg_covar))
 
 
 def _moved(mixture: MixtureModel, by: FloatArray) -> MixtureModel:

@@ -353,28 +353,3 @@ def assign(mixture: MixtureModel, X: Points) -> IndexArray:
     for rows, _, shares in _posteriors(mixture, X):
         out[rows] = shares.argmax(axis=0)
     return out
-
-
-def log_likelihood(
-    mixture: MixtureModel, X: Points, sample_weight: FloatArray | None = None
-) -> float:
-    r"""Weighted log-likelihood of a block, :math:`\sum_i u_i \log p(x_i)`.
-
-    Parameters
-    ----------
-    mixture : MixtureModel
-    X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Rows, finite if their weight is not zero.
-    sample_weight : ndarray of shape (n,), float64, optional
-        Weights u, ones by default. Rows of weight zero do not count, whatever they hold.
-
-    Examples
-    --------
-    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
-    >>> round(log_likelihood(mixture, np.array([[0.0], [1.0]]), np.array([2.0, 0.0])), 6)
-    -1.837877
-    """
-    if sample_weight is None:
-        return float(score_samples(mixture, X).sum())
-    counted = np.flatnonzero(sample_weight)
-    return float(sample_weight[counted] @ score_samples(mixture, X[counted]))

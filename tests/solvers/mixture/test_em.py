@@ -11,10 +11,15 @@ from hypothesis import assume, given, strategies as st
 
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture, iterate
+from daskcoreset.solvers.mixture.em import (
+    MixtureFit,
+    expectation,
+    fit_mixture,
+    iterate,
+    maximisation,
+)
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    log_likelihood,
     responsibilities,
     score_samples,
 )
@@ -23,6 +28,7 @@ from tests.tools.gaussian_mixtures import (
     blobs,
     dense_covariances,
     mixture_from_precisions,
+    mixture_of,
     precisions_of,
 )
 
@@ -64,9 +70,6 @@ def test_fit_mixture__integer_weights_equal_repeated_rows(kind: CovarianceType, 
 
     assert_same_mixture(weighted.mixture, repeated.mixture, 1e-9)
     np.testing.assert_allclose(weighted.lower_bounds, repeated.lower_bounds, rtol=1e-9)
-    of_weights = log_likelihood(weighted.mixture, X, counts.astype(float))
-    of_rows = log_likelihood(weighted.mixture, np.repeat(X, counts, axis=0))
-    assert of_weights == pytest.approx(of_rows, rel=1e-9)
 
 
 def test_fit_mixture__rows_without_weight_may_hold_anything() -> None:
@@ -78,7 +81,6 @@ def test_fit_mixture__rows_without_weight_may_hold_anything() -> None:
     fit = fit_mixture(*both, n_components=3, random_state=0)
 
     np.testing.assert_array_equal(fit.mixture.means, expected.mixture.means)
-    assert log_likelihood(fit.mixture, *both) == pytest.approx(log_likelihood(fit.mixture, X, u))
 
 
 @pytest.mark.usefixtures("quiet")
@@ -99,7 +101,7 @@ def test_fit_mixture__likelihood_never_decreases(
             u,
             n_components=k,
             covariance_type=kind,
-            init_params="random_from_data" if seed % 2 else "kmeans",
+            init_params="k-means++" if seed % 2 else "kmeans",
             reg_covar=0.0,  # with it, EM ascends something else
             tol=0.0,
             max_iter=20,
@@ -115,7 +117,8 @@ def test_fit_mixture__likelihood_never_decreases(
     scale = 1.0 + np.abs(fit.lower_bounds).max()
     assert (np.diff(fit.lower_bounds) >= -1e-12 * scale).all()
     total = float(u.sum())
-    assert log_likelihood(fit.mixture, X, u) / total >= fit.lower_bound - 1e-12 * scale
+    last = float(u @ score_samples(fit.mixture, X))
+    assert last / total >= fit.lower_bound - 1e-12 * scale
 
 
 @pytest.mark.usefixtures("quiet")
@@ -206,7 +209,7 @@ def test_iterate__component_that_loses_its_weight_stays_put(kind: CovarianceType
     shares = responsibilities(fit.mixture, X)
     assert (shares[:, 2] == 0.0).all()
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert np.isfinite(log_likelihood(fit.mixture, X))
+    assert np.isfinite(score_samples(fit.mixture, X)).all()
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 4])
@@ -217,7 +220,7 @@ def test_fit_mixture__refuses_more_components_than_distinct_rows(distinct: int) 
     with pytest.raises(InvalidInputError, match=f"X has only {distinct} distinct rows"):
         fit_mixture(X, u, n_components=distinct + 1)
 
-    fit = fit_mixture(X, u, n_components=distinct, init_params="random_from_data", random_state=0)
+    fit = fit_mixture(X, u, n_components=distinct, init_params="k-means++", random_state=0)
     np.testing.assert_allclose(np.sort(fit.mixture.means[:, 0]), np.arange(distinct), atol=1e-6)
 
 
@@ -242,3 +245,25 @@ def test_fit_mixture__variance_that_is_rounding_counts_as_zero(kind: CovarianceT
         with pytest.raises(InvalidInputError, match="Increase reg_covar"):
             fit(reg_covar=0.0)
     assert fit().converged
+
+
+@kinds
+def test_maximisation__is_the_weighted_mean_and_covariance(kind: CovarianceType) -> None:
+    X, u = blobs(d=2), np.random.default_rng(0).random(400)
+    start = mixture_of(kind)
+    shares = expectation(start, X, u)[1]
+    fitted = maximisation(X, shares, kind, start, reg_covar=0.5)
+
+    r = u[:, np.newaxis] * responsibilities(start, X)
+    shares = r.sum(axis=0) / u.sum()
+    means = np.stack([np.average(X, axis=0, weights=w) for w in r.T])
+    full = np.stack([np.cov(X.T, aweights=w, ddof=0) for w in r.T])
+    covariances = {
+        "full": full + 0.5 * np.eye(2),
+        "tied": np.tensordot(shares, full, 1) + 0.5 * np.eye(2),
+        "diag": np.diagonal(full, axis1=1, axis2=2) + 0.5,
+        "spherical": np.diagonal(full, axis1=1, axis2=2).mean(axis=1) + 0.5,
+    }
+    np.testing.assert_allclose(fitted.weights, shares, rtol=1e-12)
+    np.testing.assert_allclose(fitted.means, means, rtol=1e-10)
+    np.testing.assert_allclose(fitted.covariances, covariances[kind], rtol=1e-10)
