@@ -288,20 +288,6 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
-def gram_of(rows: FloatArray) -> FloatArray:
-    """Product of the transpose of rows with them, of shape (r, r).
-
-    Examples
-    --------
-    >>> gram_of(np.array([[1.0, 2.0]]))
-    array([[1., 2.],
-           [2., 4.]])
-    """
-    with one_thread():
-        out: FloatArray = rows.T @ rows
-    return out
-
-
 # Share of the variance of a column that is added to it: directions of less variance cannot be told
 # from rounding where rows lie far from the origin.
 _RIDGE = 1e-6

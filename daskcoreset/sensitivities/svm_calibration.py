@@ -35,7 +35,8 @@ from daskcoreset.sensitivities.svm_pilot import (
     row_terms,
     signs_of,
 )
-from daskcoreset.solvers.linear import LinearFit, round_hinge, solve_svm
+from daskcoreset.solvers.linear import LinearFit, solve_svm
+from daskcoreset.solvers.losses import RoundedHinge
 
 # Of fits that are only compared with each other.
 _TRIAL_TOL = 1e-2
@@ -73,7 +74,8 @@ def calibrate(
 
     def pulls() -> Target:
         assert rough.sums is not None  # noqa: S101 - the last fold has summed up
-        loss, slope = round_hinge(by_pilot.margins, WIDTH)
+        rounded = RoundedHinge(WIDTH)
+        loss, slope = rounded.value(by_pilot.margins), -rounded.slope(by_pilot.margins)
         return pull_target(points, loss, slope * signs, rough.sums.rounded, rough.sums.slopes)
 
     class_weights, sums = rough.class_sums()

@@ -13,7 +13,8 @@ from daskcoreset.core.sampling import StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.pilot import Judges, merge_judges, parts
 from daskcoreset.solvers.kmeans import assign, seed_cells
-from daskcoreset.solvers.linear import round_hinge, solve_svm
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.solvers.losses import RoundedHinge
 
 # Width of the rounded hinge whose sums are calibrated: near the hinge, but smooth enough that a
 # sample of some hundred rows has rows on the slope.
@@ -254,7 +255,8 @@ def sums_over(
 
     d, u = len(rough.origin), block.weights
     signs = signs_of(by_pilot.codes, len(rough.classes))
-    loss, slope = round_hinge(by_pilot.margins, WIDTH)
+    rounded = RoundedHinge(WIDTH)
+    loss, slope = rounded.value(by_pilot.margins), -rounded.slope(by_pilot.margins)
     pulls = u[:, np.newaxis] * slope * signs
     shifts = np.zeros((len(rough.centers), d))
     slopes = np.zeros((len(rough.coef), d + 1))

@@ -14,15 +14,15 @@ dual problem, so that every solution comes with a lower bound of the optimum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.deadline import check_time
-from daskcoreset.core.linalg import gram_of, one_thread
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.solvers.losses import RoundedHinge
+from daskcoreset.solvers.newton import LossesOfMargins
 
 # Widths h of the rounding, one after the other; each starts where the last one ended.
 _WIDTHS = (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -33,13 +33,6 @@ _NEAR_WIDTHS = (0.1, 0.01, 1e-3)
 
 # Newton steps at a width; some ten are taken.
 _MAX_STEPS = 60
-
-# Points tried along a direction; three are usual.
-_MAX_CUTS = 20
-
-# Numbers that BLAS is handed at a time: it gives so few to one thread, so that bits do not depend
-# on how many there are.
-_TILE_NUMBERS = 2**13
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,34 +58,6 @@ class LinearFit:
     cost: float
     bound: float
     steps: int
-
-
-def round_hinge(margins: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    r"""Round the hinge off. Return it and its slope, neither of which is negative.
-
-    Parameters
-    ----------
-    margins : ndarray
-        :math:`z = y (\langle x, w \rangle + b)`.
-    width : float
-        h > 0.
-
-    Returns
-    -------
-    loss : ndarray
-        :math:`1 - z` below :math:`1 - h`, zero above :math:`1 + h`, and
-        :math:`(1 + h - z)^2 / 4h` between: at most h/4 above the hinge.
-    slope : ndarray
-        Minus its derivative, in [0, 1].
-
-    Examples
-    --------
-    >>> round_hinge(np.array([0.0, 1.0, 2.0]), 0.5)[1].tolist()
-    [1.0, 0.5, 0.0]
-    """
-    slope = np.clip((1.0 + width - margins) / (2.0 * width), 0.0, 1.0)
-    loss = np.where(slope < 1.0, slope * slope * width, 1.0 - margins)
-    return loss, slope
 
 
 @one_thread()
@@ -155,185 +120,72 @@ def solve_svm(
         rows -= mean
         if not len(signs) or (signs == signs[0]).all():
             return LinearFit(mean * 0.0, float(signs[0]) if len(signs) else 0.0, 0.0, 0.0, 0)
-    if start is not None and intercept:
-        start = np.append(start[:-1], start[-1] + start[:-1] @ mean)
     basis = None
     if rows.shape[1] > rows.shape[0]:
         # The solution is a combination of rows: found in the space that they span.
         basis, triangle = np.linalg.qr(rows.T)
-        rows = np.ascontiguousarray(triangle.T)
-        if start is not None:
-            start = np.append(start[: len(mean)] @ basis, start[len(mean) :])
-    problem = _Problem(rows, signs, weights * float(lam), intercept=intercept)
-    fit = problem.solve(tol, start, max_steps)
+        rows = triangle.T
+    d = rows.shape[1]
+    # The last column is that of the intercept, which has no penalty.
+    rows = np.column_stack([rows, np.full(len(rows), float(intercept))])
+    v = np.zeros(d + 1)
+    if start is not None:
+        coef, shift = start[: len(mean)], float(start[len(mean) :].sum())
+        v = np.append(coef if basis is None else coef @ basis, shift + coef @ mean)
+    problem = _Problem(rows, signs, weights * float(lam))
+    fit = problem.solve(v, tol, _WIDTHS if start is None else _NEAR_WIDTHS, max_steps)
     coef = fit.coef if basis is None else basis @ fit.coef
     return replace(fit, coef=coef, intercept=fit.intercept - float(coef @ mean))
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
+    """Rows whose last column is that of the intercept, and factors of their losses."""
+
     rows: FloatArray
     signs: FloatArray
     weights: FloatArray
-    intercept: bool
 
     def solve(
-        self, tol: float, start: FloatArray | None = None, max_steps: int | None = None
+        self, v: FloatArray, tol: float, widths: tuple[float, ...], max_steps: int | None
     ) -> LinearFit:
-        d = self.rows.shape[1]
-        w, n_steps = np.zeros(d + self.intercept), 0
-        best, lowest, bound = w, self._cost(w), 0.0
-        if start is not None and (cost := self._cost(start)) < lowest:
-            best, lowest, w = start, cost, start
-        for width in _WIDTHS if start is None else _NEAR_WIDTHS:
+        penalty = np.append(np.ones(len(v) - 1), 0.0)
+        # With no row near the margin nothing holds the intercept.
+        ridge = np.where(penalty, 0.0, 1e-6 * self.weights.sum() + 1e-300)
+        best, lowest, bound, n_steps = v * 0.0, self._cost(v * 0.0), 0.0, 0
+        if (cost := self._cost(v)) < lowest:
+            best, lowest = v, cost
+        v = best
+        for width in widths:
             allowed = _MAX_STEPS if max_steps is None else min(_MAX_STEPS, max_steps - n_steps)
-            w, steps = self._newton(w, width, 0.01 * tol, allowed)
+            smooth = LossesOfMargins(
+                self.rows, np.diag(penalty), self.weights, RoundedHinge(width), ridge
+            )
+            v, _, steps = smooth.minimised(self.signs, 0.01 * tol, v, allowed)
             n_steps += steps
-            cost = self._cost(w)
+            cost = self._cost(v)
             if cost < lowest:
-                best, lowest = w, cost
-            bound = max(bound, self._dual(w, width))
+                best, lowest = v, cost
+            bound = max(bound, self._dual(v, width))
             # What the dual problem leaves between them is all that further steps could gain.
             if lowest - bound <= tol * lowest or n_steps == max_steps:
                 break
-        shift = float(best[d]) if self.intercept else 0.0
-        return LinearFit(best[:d], shift, lowest, bound, n_steps)
+        return LinearFit(best[:-1], float(best[-1]), lowest, bound, n_steps)
 
-    def _margins(self, w: FloatArray) -> FloatArray:
-        d = self.rows.shape[1]
-        scores = _products(self.rows, w[:d])
-        if self.intercept:
-            scores += w[d]
-        return np.asarray(self.signs * scores)
+    def _cost(self, v: FloatArray) -> float:
+        margins = self.signs * (self.rows @ v)
+        return 0.5 * float(v[:-1] @ v[:-1]) + float(self.weights @ np.maximum(1.0 - margins, 0.0))
 
-    def _cost(self, w: FloatArray) -> float:
-        return self._value(w, np.maximum(1.0 - self._margins(w), 0.0))
-
-    def _value(self, w: FloatArray, losses: FloatArray) -> float:
-        """Objective at a classifier whose rows have these losses."""
-        coef = w[: self.rows.shape[1]]
-        return 0.5 * float(coef @ coef) + float(self.weights @ losses)
-
-    def _sums(self, factors: FloatArray) -> FloatArray:
-        sums = _sums(self.rows, factors)
-        return np.append(sums, factors.sum()) if self.intercept else sums
-
-    def _newton(
-        self, w: FloatArray, width: float, tol: float, max_steps: int
-    ) -> tuple[FloatArray, int]:
-        """Minimise the rounded objective, up to a share of `tol` of its value."""
-        d = self.rows.shape[1]
-        margins = self._margins(w)
-        for step in range(max_steps):
-            check_time("a hinge loss was being minimised", "pass a smaller size")
-            losses, slope = round_hinge(margins, width)
-            gradient = -self._sums(self.weights * slope * self.signs)
-            gradient[:d] += w[:d]
-            direction = -_solved(self._hessian(slope, width), gradient)
-            decrease = -float(gradient @ direction)
-            if not decrease > tol * self._value(w, losses):
-                return w, step
-            length = self._step(w, direction, margins, width)
-            if not length:
-                return w, step
-            w = w + length * direction
-            margins = self._margins(w)
-        return w, max_steps
-
-    def _step(
-        self, w: FloatArray, direction: FloatArray, margins: FloatArray, width: float
-    ) -> float:
-        """Length of a step, at most one, near the minimum along a direction."""
-        d = self.rows.shape[1]
-        along = self._margins(direction)
-        weighted = self.weights * along
-        linear = float(w[:d] @ direction[:d])
-        square = float(direction[:d] @ direction[:d])
-
-        def derivative(length: float) -> float:
-            slope = (1.0 + width - margins - length * along) / (2.0 * width)
-            np.minimum(slope, 1.0, out=slope)
-            np.maximum(slope, 0.0, out=slope)
-            return linear + length * square - float(weighted @ slope)
-
-        start, end = derivative(0.0), derivative(1.0)
-        if start >= 0.0:
-            return 0.0
-        low, high, at_low, at_high = 0.0, 1.0, start, end
-        length = 1.0
-        for _ in range(_MAX_CUTS):
-            if at_high <= 0.2 * -start:  # low enough, or still falling
-                break
-            share = at_low / (at_low - at_high)
-            length = low + (high - low) * min(max(share, 0.1), 0.9)
-            at_length = derivative(length)
-            if at_length < 0.2 * start:
-                low, at_low = length, at_length
-            elif at_length > -0.2 * start:
-                high, at_high = length, at_length
-            else:
-                return length
-        return high
-
-    def _hessian(self, slope: FloatArray, width: float) -> FloatArray:
-        d = self.rows.shape[1]
-        band = np.flatnonzero((slope > 0.0) & (slope < 1.0))
-        hessian = np.zeros((d + self.intercept,) * 2)
-        for tile in _tiles(len(band), d, max(2**16, 2 * d * d)):
-            u = self.weights[band[tile]] / (2.0 * width)
-            root = np.sqrt(u)
-            rows = self.rows[band[tile]] * root[:, np.newaxis]
-            hessian[:d, :d] += gram_of(rows)
-            if self.intercept:
-                hessian[d, :d] += root @ rows
-                hessian[d, d] += u.sum()
-        if self.intercept:
-            hessian[:d, d] = hessian[d, :d]
-            # With no row near the margin nothing holds the intercept.
-            hessian[d, d] += 1e-6 * self.weights.sum() + 1e-300
-        hessian[np.diag_indices(d)] += 1.0
-        return hessian
-
-    def _dual(self, w: FloatArray, width: float) -> float:
+    def _dual(self, v: FloatArray, width: float) -> float:
         """Value of the dual problem at the slopes of the rounded hinge."""
-        alpha = self.weights * round_hinge(self._margins(w), width)[1]
-        if self.intercept:  # the sums of both classes must agree
+        alpha = -self.weights * RoundedHinge(width).slope(self.signs * (self.rows @ v))
+        if self.rows[:1, -1].any():  # with an intercept the sums of both classes must agree
             positive = self.signs > 0
             sums = float(alpha[positive].sum()), float(alpha[~positive].sum())
             if min(sums) <= 0.0:
                 return 0.0
             alpha *= np.where(positive, min(sums) / sums[0], min(sums) / sums[1])
-        normal = _sums(self.rows, alpha * self.signs)
+        normal = (alpha * self.signs) @ self.rows[:, :-1]
         total, square = float(alpha.sum()), float(normal @ normal)
         scale = 1.0 if square <= total else total / square  # the best multiple up to alpha
         return scale * total - 0.5 * scale * scale * square
-
-
-def _tiles(n_rows: int, width: int, numbers: int = _TILE_NUMBERS) -> Iterator[slice]:
-    step = max(8, numbers // max(width, 1))
-    return (slice(start, start + step) for start in range(0, n_rows, step))
-
-
-def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Solve a positive definite system, whose columns may be of any units."""
-    scale = 1.0 / np.sqrt(np.diagonal(matrix))
-    scaled = matrix * scale[:, np.newaxis] * scale
-    # Rounding alone can make it singular, which this prevents.
-    scaled[np.diag_indices_from(scaled)] += 1e-13
-    return np.asarray(scale * np.linalg.solve(scaled, scale * vector))
-
-
-def _products(rows: FloatArray, vector: FloatArray) -> FloatArray:
-    """Scalar product of every row with a vector."""
-    out = np.empty(len(rows))
-    for tile in _tiles(*rows.shape):
-        np.matmul(rows[tile], vector, out=out[tile])
-    return out
-
-
-def _sums(rows: FloatArray, factors: FloatArray) -> FloatArray:
-    """Sum of all rows, each times its factor."""
-    out = np.zeros(rows.shape[1])
-    for tile in _tiles(*rows.shape):
-        out += factors[tile] @ rows[tile]
-    return out

@@ -127,6 +127,39 @@ class MarginLoss:
         return float(np.sqrt(lam if self.linear else lam / 2.0))
 
 
+@dataclass(frozen=True)
+class RoundedHinge:
+    r"""The hinge :math:`[1 - z]_+`, a parabola between :math:`1 - h` and :math:`1 + h`.
+
+    It is at most h/4 above the hinge.
+
+    Parameters
+    ----------
+    width : float
+        h > 0.
+
+    Examples
+    --------
+    >>> RoundedHinge(0.5).value(np.array([0.0, 1.0, 2.0]))
+    array([1.   , 0.125, 0.   ])
+    """
+
+    width: float
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Loss of margins."""
+        slope = self.slope(z)
+        return np.where(slope > -1.0, slope * slope * self.width, 1.0 - z)
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return derivatives with respect to the margin, in [-1, 0]."""
+        return -np.clip((1.0 + self.width - z) / (2.0 * self.width), 0.0, 1.0)
+
+    def curvature(self, z: FloatArray) -> FloatArray:
+        """Second derivative with respect to the margin."""
+        return np.where(np.abs(z - 1.0) < self.width, 0.5 / self.width, 0.0)
+
+
 # The losses by name; `resolve_loss` sets the parameters of "odm".
 LOSSES = {
     "hinge": MarginLoss("hinge", linear=True),

@@ -2,27 +2,19 @@ r"""Newton's method for smooth losses of margins under a quadratic penalty, on r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
+from scipy.optimize import brentq
 
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.messages import scores_error
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.solvers.losses import MarginLoss
+from daskcoreset.solvers.losses import MarginLoss, RoundedHinge
 
-# Added to the diagonal of the penalty: directions with a smaller eigenvalue are rounding.
-_RIDGE = 1e-10
-
-# Parts of a step that are tried, the part of the first-order decrease that one must reach, and what
-# rounding may add to an objective, relative to it.
-_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
-_SUFFICIENT, _ROUNDING = 1e-4, 1e-14
-
-_MAX_STEPS = 40
+# Part of a step up to which its best length is found.
+_LENGTH = 0.1
 
 # Rows that are added to a Hessian at a time.
 _PANEL_ROWS = 1024
@@ -44,8 +36,10 @@ class LossesOfMargins:
         P, positive semidefinite.
     weights : ndarray of shape (n,), float64
         u, factors of the losses.
-    loss : MarginLoss
+    loss : MarginLoss or RoundedHinge
         Not the hinge.
+    ridge : float or ndarray of shape (r,), default=1e-10
+        Added to the diagonal of Hessians. Directions with a smaller eigenvalue are rounding.
 
     Examples
     --------
@@ -64,37 +58,31 @@ class LossesOfMargins:
     values: FloatArray
     penalty: FloatArray
     weights: FloatArray
-    loss: MarginLoss
+    loss: MarginLoss | RoundedHinge
+    ridge: float | FloatArray = 1e-10
 
     @one_thread()
-    def minimised(self, signs: FloatArray, tol: float) -> tuple[FloatArray, float, int]:
+    def minimised(
+        self, signs: FloatArray, tol: float, start: FloatArray | None = None, max_steps: int = 40
+    ) -> tuple[FloatArray, float, int]:
         """Return the minimum for some signs y, its objective, and the number of steps.
 
         The last step is one that promises to lower the objective by less than half of `tol` of it.
         """
-        weights, loss = self.weights, self.loss
-        v = self._start(signs, tol)
-        margins = signs * (self.values @ v)
-        value, step = self._objective(v, margins), 0
-        hessian = np.asfortranarray(self.penalty + _RIDGE * np.eye(len(v)))
-        curvature = np.zeros(len(weights))
-        for step in range(1, _MAX_STEPS + 1):  # noqa: B007 - counted
+        v = self._start(signs, tol) if start is None else start
+        margins, step = signs * (self.values @ v), 0
+        value = self._objective(v, margins)
+        for step in range(1, max_steps + 1):  # noqa: B007 - counted
             check_time("losses of margins were being minimised", "pass fewer rows or columns")
-            before, curvature = curvature, weights * loss.curvature(margins)
-            # It is one of few numbers, and a step changes it for few rows.
-            self._add_products(hessian, curvature - before)
-            gradient = self.penalty @ v + (signs * weights * loss.slope(margins)) @ self.values
-            move = -scipy.linalg.cho_solve(_factor(hessian), gradient)
-            slope, moved = float(gradient @ move), signs * (self.values @ move)
-            last = -slope <= tol * value
-            for t in _LENGTHS:
-                shorter = self._objective(v + t * move, margins + t * moved)
-                if shorter <= value * (1.0 + _ROUNDING) + _SUFFICIENT * t * slope:
-                    break
-            else:
-                break  # lost in rounding
-            v, margins, value = v + t * move, margins + t * moved, shorter
-            if last:
+            pulls = signs * self.weights * self.loss.slope(margins)
+            gradient = self.penalty @ v + pulls @ self.values
+            move = -_solved(self._hessian(margins), gradient)
+            moved = signs * (self.values @ move)
+            length = self._length(v, move, margins, moved)
+            v = v + length * move
+            margins = signs * (self.values @ v)
+            before_it, value = value, self._objective(v, margins)
+            if -float(gradient @ move) <= tol * before_it or not length:
                 break
         return v, value, step
 
@@ -102,37 +90,48 @@ class LossesOfMargins:
         losses = float(self.weights @ self.loss.value(margins))
         return 0.5 * float(v @ (self.penalty @ v)) + losses
 
+    def _length(
+        self, v: FloatArray, move: FloatArray, margins: FloatArray, moved: FloatArray
+    ) -> float:
+        """Return the length of a step, at most one, near the minimum along it."""
+        pull = self.penalty @ move
+        linear, square, weighted = float(v @ pull), float(move @ pull), self.weights * moved
+
+        def slope(length: float) -> float:
+            slopes = self.loss.slope(margins + length * moved)
+            return linear + length * square + float(weighted @ slopes)
+
+        if slope(0.0) >= 0.0:  # lost in rounding
+            return 0.0
+        if slope(1.0) <= 0.0:
+            return 1.0
+        return float(brentq(slope, 0.0, 1.0, xtol=1e-100, rtol=_LENGTH, disp=False))
+
     def _start(self, signs: FloatArray, tol: float) -> FloatArray:
         """Return zero for few rows, and the solution for each fourth row for many."""
         if len(signs) <= max(_FEW_ROWS, _FEW_ROWS_OF_COLUMN * len(self.penalty)):
             return np.zeros(len(self.penalty))
         part = slice(None, None, _STEP)  # the order of the rows carries no information
-        weights = _STEP * self.weights[part]
-        fewer = LossesOfMargins(self.values[part], self.penalty, weights, self.loss)
+        fewer = replace(self, values=self.values[part], weights=_STEP * self.weights[part])
         return fewer.minimised(signs[part], max(tol, _ROUGH))[0]
 
-    def _add_products(self, hessian: FloatArray, factors: FloatArray) -> None:
-        """Add products of rows with themselves, times factors, to the lower triangle."""
-        for sign in (1.0, -1.0):
-            chosen = np.flatnonzero(sign * factors > 0.0)
-            for first in range(0, len(chosen), _PANEL_ROWS):
-                some = chosen[first : first + _PANEL_ROWS]
-                panel = self.values[some] * np.sqrt(np.abs(factors[some]))[:, np.newaxis]
-                # In place, the lower triangle alone.
-                scipy.linalg.blas.dsyrk(sign, panel.T, beta=1.0, c=hessian, lower=1, overwrite_c=1)
+    def _hessian(self, margins: FloatArray) -> FloatArray:
+        hessian = self.penalty + self.ridge * np.eye(len(self.penalty))
+        factors = self.weights * self.loss.curvature(margins)
+        curved = np.flatnonzero(factors)
+        for first in range(0, len(curved), _PANEL_ROWS):
+            rows = curved[first : first + _PANEL_ROWS]
+            panel = self.values[rows] * np.sqrt(factors[rows])[:, np.newaxis]
+            hessian += panel.T @ panel
+        return hessian
 
 
-def _factor(hessian: FloatArray) -> Any:
-    """Cholesky factor, after an increase of the diagonal if rounding requires it."""
-    if not np.isfinite(hessian).all():
+def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Solve a positive definite system, whose columns may be of any units."""
+    if not np.isfinite(matrix).all():
         raise scores_error()
-    ridge = 0.0
-    while True:
-        shifted = hessian.copy(order="F")
-        shifted[np.diag_indices_from(shifted)] += ridge
-        try:
-            return scipy.linalg.cho_factor(
-                shifted, lower=True, overwrite_a=True, check_finite=False
-            )
-        except np.linalg.LinAlgError:
-            ridge = max(10.0 * ridge, 1e-15 * float(np.trace(hessian)))
+    scale = 1.0 / np.sqrt(np.diagonal(matrix))
+    scaled = matrix * scale[:, np.newaxis] * scale
+    # Rounding alone can make it singular, which this prevents.
+    scaled[np.diag_indices_from(scaled)] += 1e-13
+    return np.asarray(scale * np.linalg.solve(scaled, scale * vector))
