@@ -38,12 +38,9 @@ from daskcoreset.sensitivities.svm_pilot import (
 from daskcoreset.solvers.linear import LinearFit, solve_svm
 from daskcoreset.solvers.losses import RoundedHinge
 
-# Of fits that are only compared with each other.
-_TRIAL_TOL = 1e-2
-
-# Of the fit that an error is estimated of: with rare classes the trivial classifier may cost a
-# hundredth more than the best one, and err by a third less.
-_FINAL_TOL = 1e-4
+# Of fits that are compared with each other, or whose error is estimated: with rare classes the
+# trivial classifier may cost a hundredth more than the best one, and err by a third less.
+_TOL = 1e-4
 
 
 def calibrate(
@@ -148,7 +145,7 @@ class SVMDraws:
                 candidates, rows.weights, size, codes=codes, order=order, even=False
             )
             class_weights = summary.class_sums()[0]
-            fit = partial(self._fits, rows, summary, _TRIAL_TOL)
+            fit = partial(self._fits, rows, summary, True)
             judge = partial(self._judged, summary)
             judges = judges_of(summary.sums.judges, summary)
             kinds = by_pilot, uniform, codes, class_weights
@@ -157,7 +154,7 @@ class SVMDraws:
             drawn = by_pilot(0)
         if not candidates.final or draws.is_certain:
             return drawn
-        found = self._judged(summary, self._fits(rows, summary, _FINAL_TOL, drawn), rows)
+        found = self._judged(summary, self._fits(rows, summary, False, drawn), rows)
         targets = signs_of(codes[drawn.chosen], len(summary.classes))
         none = self.lam * self._least_loss(targets, drawn.weights)
         fitted = Fitted(found.constant, found.losses, self.lam, none)
@@ -210,17 +207,17 @@ class SVMDraws:
         return self.variant == "auto" and not draws.is_certain and work <= _COMPARED_WORK
 
     def _fits(
-        self, candidates: Block, summary: Any, tol: float, drawn: Drawn
+        self, candidates: Block, summary: Any, from_pilot: bool, drawn: Drawn
     ) -> tuple[LinearFit, ...]:
-        """Fit a classifier of every problem on the rows drawn."""
+        """Fit a classifier of every problem on the rows drawn, or move that of the pilot there."""
         rows = candidates.take(drawn.chosen)
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
         targets = signs_of(class_codes(rows, summary.classes), len(summary.classes))
-        fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)
+        fit_to = partial(solve_svm, points, intercept=self.intercept, tol=_TOL)
         fits = []
         for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
             pilot = np.append(coef, shift) if self.intercept else coef
-            start = pilot if tol == _TRIAL_TOL else None
+            start = pilot if from_pilot else None
             fits.append(fit_to(signs, drawn.weights, self.lam, start=start))
         return tuple(fits)
 
