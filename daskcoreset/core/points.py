@@ -412,7 +412,7 @@ def distinct_rows(
     """
     kept = np.flatnonzero(weights > 0)
     weights = weights[kept]
-    group = np.unique(_keys(_plain(points[kept])), return_inverse=True)[1]
+    group = _groups(_plain(points[kept]))
     if labels is not None:
         codes = np.unique(labels[kept], return_inverse=True)[1]
         group = np.unique(group * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
@@ -436,18 +436,14 @@ def _plain(points: Any) -> Any:
     return points
 
 
-def _keys(points: Any) -> AnyArray:
-    """Return bytes for every row, those of dense rows in lexicographic order."""
+def _groups(points: Any) -> IndexArray:
+    """Return which of the distinct rows every row is, counted in lexicographic order if dense."""
     if isinstance(points, np.ndarray):
-        bits = points.view(f"i{points.itemsize}")
-        # Whole numbers in the order of the floats. So are their bytes, the highest first.
-        whole = np.where(bits < 0, ~bits, bits ^ np.iinfo(bits.dtype).min)
-        keys = np.ascontiguousarray(whole, bits.dtype.newbyteorder(">"))
-        return keys.view(f"V{points[:1].nbytes}")[:, 0]
+        return np.unique(points, axis=0, return_inverse=True)[1].ravel()
     keys = np.empty(points.shape[0], dtype=object)
     for row, (start, stop) in enumerate(itertools.pairwise(points.indptr)):
         keys[row] = points.indices[start:stop].tobytes() + points.data[start:stop].tobytes()
-    return keys
+    return np.unique(keys, return_inverse=True)[1]
 
 
 _CSR = {"points_data": "nonzero", "points_indices": "nonzero", "points_indptr": "bound"}

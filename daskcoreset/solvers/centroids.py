@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.linalg import dense_rows, one_thread
-from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.linalg import dense, one_thread
+from daskcoreset.core.points import WeightedPoints, distinct_rows
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int
@@ -57,12 +57,8 @@ def compress(
             remedy=f"pass at least {k}, or ten for each",
         )
     rng = np.random.default_rng(resolve_seed(random_state))
-    used = np.flatnonzero(rows.weights > 0.0)
-    points = dense_rows(rows.points[used]).astype(np.float64)
-    # Equal rows are one row with the weight of all.
-    points, first, group = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    weights = np.bincount(group.ravel(), rows.weights[used]).astype(np.float64)
-    numbers = rows.indices[used][first]
+    first, weights = distinct_rows(rows.points, rows.weights)
+    points, numbers = dense(rows.points[first]), rows.indices[first]
     if len(points) <= count:
         return Centroids(points, weights, numbers)
     rough = rough_kmeans(points, weights, k, rng)

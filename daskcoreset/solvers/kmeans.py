@@ -362,10 +362,9 @@ def solve(
     All is done in float64, and dense rows are moved to their weighted mean. scikit-learn takes
     distances from products, of which a large offset would leave nothing. All rows are divided by a
     power of two, which changes no digit, because squares must not overflow. scikit-learn measures
-    `tol` by the variance of the rows, which one row far out makes as large as it likes. So the best
-    run goes on with a tolerance relative to the variance within its clusters. Then single dense
-    rows move as long as the cost falls, by `hartigan`. BLAS has one thread: the products of seeding
-    are so small that two took up to five times the processor time.
+    `tol` by the variance of the rows, which one row far out makes as large as it likes. Then single
+    dense rows move as long as the cost falls, by `hartigan`. BLAS has one thread: the products of
+    seeding are so small that two took up to five times the processor time.
 
     Parameters
     ----------
@@ -391,7 +390,6 @@ def solve(
     [0.75, 9.0]
     """
     from sklearn.cluster import KMeans
-    from sklearn.utils.sparsefuncs import mean_variance_axis
 
     rows, shift = points.astype(np.float64), np.zeros(points.shape[1])
     if isinstance(rows, np.ndarray):
@@ -402,18 +400,10 @@ def solve(
     rows = rows / scale
     if not isinstance(init, str):
         init = (np.asarray(init, dtype=np.float64) - shift) / scale
-    options: dict[str, Any] = {"random_state": seed, "copy_x": False}
-    first = KMeans(n_clusters, init=init, n_init=n_init, max_iter=max_iter, tol=tol, **options)
-    model = first.fit(rows, sample_weight=weights)
+    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "copy_x": False}
+    model = KMeans(n_clusters, init=init, n_init=n_init, random_state=seed, **options)
+    model.fit(rows, sample_weight=weights)
     centers, n_iter = model.cluster_centers_, int(model.n_iter_)
-    within = float(model.inertia_) / (float(weights.sum()) * rows.shape[1])
-    if within and n_iter < max_iter:
-        is_dense = isinstance(rows, np.ndarray)
-        variances = rows.var(axis=0) if is_dense else mean_variance_axis(rows, axis=0)[1]
-        finer = {"max_iter": max_iter - n_iter, "tol": tol * within / float(variances.mean())}
-        model = KMeans(n_clusters, init=centers, n_init=1, **finer, **options)
-        model.fit(rows, sample_weight=weights)
-        centers, n_iter = model.cluster_centers_, n_iter + int(model.n_iter_)
     if isinstance(rows, np.ndarray):
         centers, n_moves = hartigan(rows, weights, centers, max_iter=max_iter - n_iter, tol=tol)
         n_iter += n_moves
