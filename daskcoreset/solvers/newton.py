@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import one_thread
@@ -94,6 +93,8 @@ class LossesOfMargins:
         self, v: FloatArray, move: FloatArray, margins: FloatArray, moved: FloatArray
     ) -> float:
         """Return the length of a step, at most one, near the minimum along it."""
+        from scipy.optimize import brentq  # slow to import
+
         pull = self.penalty @ move
         linear, square, weighted = float(v @ pull), float(move @ pull), self.weights * moved
 
