@@ -370,33 +370,15 @@ def _farthest_offered(core: Block | None, cells: CellSummary, room: int) -> tupl
     if core is not None:
         squares = nearest(_tree_of(core.points), points)[1]
     # Below `remaining`, a row that was not offered might be farther; one is always right.
-    chosen = farthest_first(points, room, squares=squares.copy(), limit=cells.remaining)
-    if not len(chosen.rows):
-        chosen = farthest_first(points, min(1, room), squares=squares)
-    return cells.offered.take(chosen.rows), float(chosen.gaps.min(initial=np.inf))
-
-
-@dataclass(frozen=True, eq=False)
-class FarthestFirst:
-    """Rows in the order of their distance from those before.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (c,), int64
-    gaps : ndarray of shape (c,), float64
-        Squared distance of each from those before it. Infinite for the very first.
-    remaining : float
-        Squared distance of the farthest row that was not taken.
-    """
-
-    rows: IndexArray
-    gaps: FloatArray
-    remaining: float
+    rows, gaps, _ = farthest_first(points, room, squares=squares.copy(), limit=cells.remaining)
+    if not len(rows):
+        rows, gaps, _ = farthest_first(points, min(1, room), squares=squares)
+    return cells.offered.take(rows), float(gaps.min(initial=np.inf))
 
 
 def farthest_first(
     points: Points, count: int, *, squares: FloatArray | None = None, limit: float = 0.0
-) -> FarthestFirst:
+) -> tuple[IndexArray, FloatArray, float]:
     """Take the farthest row, again and again.
 
     Parameters
@@ -410,11 +392,19 @@ def farthest_first(
     limit : float, default=0.0
         Squared distance at which to stop.
 
+    Returns
+    -------
+    rows : ndarray of shape (c,), int64
+        In the order of their distance from those before.
+    gaps : ndarray of shape (c,), float64
+        Squared distance of each from those before it. Infinite for the very first.
+    remaining : float
+        Squared distance of the farthest row that was not taken.
+
     Examples
     --------
-    >>> chosen = farthest_first(np.array([[0.0], [1.0], [9.0]]), 2)
-    >>> chosen.rows, chosen.remaining
-    (array([0, 2]), 1.0)
+    >>> farthest_first(np.array([[0.0], [1.0], [9.0]]), 2)
+    (array([0, 2]), array([inf, 81.]), 1.0)
 
     References
     ----------
@@ -434,9 +424,7 @@ def farthest_first(
         for start, tile in _dense_tiles(points):
             part = squares[start : start + len(tile)]
             np.fmin(part, squared_distances(tile, center), out=part)
-    return FarthestFirst(
-        np.array(rows, dtype=np.int64), np.array(gaps), float(squares.max(initial=0.0))
-    )
+    return np.array(rows, dtype=np.int64), np.array(gaps), float(squares.max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -474,9 +462,8 @@ def summarise_cells(
             labels, squares[part] = nearest(tree, tile)
             weights += np.bincount(labels, block.weights[part], len(weights))
     farthest = float(squares.max(initial=0.0))
-    chosen = farthest_first(block.points, n_offered, squares=squares)
-    offered = take_rows(block, block_index, chosen.rows)
-    return CellSummary(weights, farthest, offered, chosen.remaining)
+    rows, _, remaining = farthest_first(block.points, n_offered, squares=squares)
+    return CellSummary(weights, farthest, take_rows(block, block_index, rows), remaining)
 
 
 def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
