@@ -161,7 +161,6 @@ class CoresetModel(LazyModel):
         >>> model.audit(X, random_state=0).distortion < 0.2
         True
         """
-        check_is_fitted(self)
         check_is_fitted(self, "coreset_")
         known: dict[str, Any] = {"on_invalid": self.on_invalid}
         if not {"n_clusters", "objective"} & options.keys():
