@@ -147,12 +147,10 @@ class Sample:
 
     def order(self, n_steps: int, seed: int, index: int) -> IndexArray:
         """Draw the row of every step after a pass. Drawn rows are repeated if they are too few."""
-        rng, n_rows = stream(seed, Stage.DESCENT, ROOT, _ORDER + index), len(self.weights)
+        rng = stream(seed, Stage.DESCENT, ROOT, _ORDER + index)
         if self.all_rows:
             return draw_with_replacement(self.weights, n_steps, rng)
-        if n_steps <= n_rows:
-            return np.asarray(rng.permutation(n_rows)[:n_steps], dtype=np.int64)
-        return np.asarray(rng.integers(n_rows, size=n_steps), dtype=np.int64)
+        return np.resize(rng.permutation(len(self.weights)), n_steps)
 
 
 @dataclass(frozen=True, eq=False)
