@@ -390,9 +390,7 @@ def map_rows(
             blocks,
             schema=replace(blocks.schema, on_invalid="drop" if drops else "raise"),
         ),
-        partial(_masked_values, function, missing, np.dtype(dtype), columns)
-        if drops
-        else partial(_row_values, function),
+        partial(_row_values, function, (missing, np.dtype(dtype), columns) if drops else None),
         name=f"{LEAF}rows-{uuid.uuid4().hex}",
         axes="i" if columns is None else "ij",
         chunks=chunks,
@@ -416,39 +414,39 @@ def masked_dtype(dtype: Any) -> np.dtype[Any]:
     return np.result_type(plain, np.float32) if plain.kind != "f" else plain
 
 
-def _masked_values(  # noqa: PLR0917 - bound by position
+@one_thread()
+def _row_values(
     function: Callable[[Block], Any],
-    missing: float | None,
-    dtype: np.dtype[Any],
-    columns: int | None,
+    dropped: tuple[float | None, np.dtype[Any], int | None] | None,
     rows: ReadBlock,
     broadcast: None,
 ) -> Any:
-    """Return the values of a block, `missing` where its rows were dropped."""
-    shape = (rows.read,) if columns is None else (rows.read, columns)
-    if rows.problem is None and not len(rows.valid_block):
-        return np.full(shape, missing, dtype)
-    found = _row_values(function, rows, broadcast)
-    kept = rows.valid_block.rows
-    if kept is None:
-        return np.asarray(found).astype(dtype, copy=False)
-    values = np.full(shape, missing, dtype)
-    values[kept] = found
-    return values
+    """Return the values of a block.
 
-
-@one_thread()
-def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: None) -> Any:
+    `dropped` has the value of rows that are left out, and the dtype and columns of the result. None
+    if no row is.
+    """
     del broadcast
-    # There is a block where no row is invalid.
-    value = rows.located(rows.problem or function(rows.block))  # type: ignore[arg-type]
-    if not isinstance(value, InvalidRow):
+    value = rows.problem
+    if value is None and (dropped is None or len(rows.valid_block)):
+        value = function(rows.valid_block)
+    value = rows.located(value)
+    if isinstance(value, InvalidRow):
+        if rows.start is not None:
+            raise value.error(rows.start)
+        # Counted as far from the start as is known.
+        row = "" if value.row is None else f" at row {value.row} of block {rows.index}"
+        raise value.error_at(row)
+    if dropped is None:
         return value
-    if rows.start is not None:
-        raise value.error(rows.start)
-    # Counted as far from the start as is known.
-    row = "" if value.row is None else f" at row {value.row} of block {rows.index}"
-    raise value.error_at(row)
+    missing, dtype, columns = dropped
+    kept = rows.valid_block.rows
+    if value is not None and kept is None:
+        return np.asarray(value).astype(dtype, copy=False)
+    values = np.full((rows.read,) if columns is None else (rows.read, columns), missing, dtype)
+    if value is not None:
+        values[kept] = value
+    return values
 
 
 def _map_blocks(
