@@ -187,11 +187,6 @@ def test_classes__margin_of_right_answers_is_the_largest(k: int, intercept: bool
         assert on_core >= best * (1 - 1e-5)
 
 
-def streak(error: float, delta: float, n_core: int, j: int) -> int:
-    """Random rows in succession that end a run, by Lemma 4.1 with j (j + 1)."""
-    return math.ceil((math.log(max(n_core, j * (j + 1))) + math.log(1 / delta)) / error)
-
-
 @pytest.mark.parametrize("options", [{}, {"error": 0.2, "delta": 0.01}, {"epsilon": 0.5}], ids=str)
 def test_active__asks_the_nearest_row_until_a_streak_is_right(options: dict[str, Any]) -> None:
     """Each query is the unlabelled row nearest to the widest strip of what is known."""
@@ -219,7 +214,7 @@ def test_active__asks_the_nearest_row_until_a_streak_is_right(options: dict[str,
     assert of_known.min() >= (1 - epsilon) * on_core * (1 - 1e-9)
     found = model.certificate_
     error, delta = options.get("error", 0.05), options.get("delta", 0.05)
-    needed = streak(error, delta, len(core), found.verifications)
+    needed = read.streak(error, delta, len(core), found.verifications)
     assert found.verified == needed
     reached = (math.log(max(len(core), found.verifications * (found.verifications + 1)))
                - math.log(delta)) / needed  # fmt: skip

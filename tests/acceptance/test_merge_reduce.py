@@ -57,18 +57,6 @@ def test_stream__default_leaf_and_sizes(calls: Any) -> None:
         face.stream(size=6, draw=face.MergeReduce(inner_size=5))
 
 
-@pytest.mark.parametrize("batch", [1, 17, 40, 95, 280])
-def test_stream__batches_of_any_length_give_the_same_bits(batch: int) -> None:
-    X, u = np.random.default_rng(0).normal(size=(280, 2)), np.linspace(0.5, 2, 280)
-    whole = face.stream(size=10, leaf_size=40, random_state=3).partial_fit(X, sample_weight=u)
-    stream = face.stream(size=10, leaf_size=40, random_state=3)
-    for start in range(0, 280, batch):
-        at = slice(start, start + batch)
-        stream.partial_fit(X[at], sample_weight=u[at])
-    assert stream.coreset().equals(whole.coreset())
-    assert stream.total_weight == pytest.approx(u.sum())
-
-
 @pytest.mark.parametrize("split_every", [2, 3, 16])
 def test_build__merges_neighbours_and_draws_once_at_the_root(calls: Any, split_every: int) -> None:
     X = da.from_array(rows(350), chunks=(50, 2))
@@ -147,11 +135,16 @@ WINDOWS: list[tuple[Any, list[int]]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> face.CoresetTree:
+    made: face.CoresetTree = grown(tmp_path_factory.mktemp("tree") / "t", days(5))
+    return made
+
+
 @pytest.mark.parametrize(("window", "days_of"), WINDOWS, ids=str)
 def test_window__holds_its_leaves_and_no_others(
-    window: Any, days_of: list[int], tmp_path: Path
+    window: Any, days_of: list[int], tree: face.CoresetTree
 ) -> None:
-    tree = grown(tmp_path / "t", days(5))
     c = tree.coreset(window)
     names, _ = tree.locate(c.indices)
     assert set(names) == {f"d{i}" for i in days_of}

@@ -144,10 +144,6 @@ def test_questions__are_those_of_a_plain_reading(options: dict[str, Any], seed: 
     assert end.n_labels == sum(end.n_labels_by_phase.values()) == len(end.indices) - 2
 
 
-def streak(error: float, delta: float, n_core: int, j: int) -> int:
-    return math.ceil((math.log(max(n_core, j * (j + 1))) + math.log(1 / delta)) / error)
-
-
 @pytest.mark.parametrize("greater", [True, False])
 def test_verification__of_one_class_asks_as_many_as_the_lemma_says(greater: bool) -> None:
     """The first row chooses the class, so that it proves nothing."""
@@ -157,7 +153,7 @@ def test_verification__of_one_class_asks_as_many_as_the_lemma_says(greater: bool
     model = es.ActiveMaxMarginClassifier(random_state=1, error=0.0012, batch=500)
     with pytest.warns(face.CoresetWarning, match="predicted"):
         model.fit(X, y)
-    needed = streak(0.0012, 0.05, 1, 1)
+    needed = read.streak(0.0012, 0.05, 1, 1)
     assert needed > 2500
     found = model.certificate_
     assert (found.verified, found.verifications) == (needed, 1)

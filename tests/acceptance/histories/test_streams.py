@@ -53,8 +53,9 @@ def test_partial_fit__out_of_core_and_iterators(tmp_path: Path) -> None:
     lazy = [da.from_array(part, chunks=(170, *part.shape[1:])) for part in (X, y, w)]
     assert made().partial_fit(stores["X"], None, stores["w"]).coreset().equals(plain)
     assert made().partial_fit(*lazy).coreset().equals(WHOLE)
-    batches = ((X[i : i + 70], y[i : i + 70], w[i : i + 70]) for i in range(0, N, 70))
-    assert made().partial_fit(batches).coreset().equals(WHOLE)
+    for n in (1, 17, 70, 90, 280):
+        batches = ((X[i : i + n], y[i : i + n], w[i : i + n]) for i in range(0, N, n))
+        assert made().partial_fit(batches).coreset().equals(WHOLE)
     assert made().partial_fit(iter([X])).n_rows == N
     with pytest.raises(errors.InvalidInputError, match="iterator of batches"):
         made().partial_fit(iter([X]), y)

@@ -153,3 +153,8 @@ def largest_margin(X: Array, signs: Array, *, intercept: bool) -> float:
         return hard_margin(X * signs[:, np.newaxis])[0]
     pairs = X[signs > 0][:, np.newaxis] - X[signs < 0][np.newaxis]
     return hard_margin(pairs.reshape(-1, X.shape[1]))[0] / 2
+
+
+def streak(error: float, delta: float, n_core: int, j: int) -> int:
+    """Random rows in succession that end a run, by Lemma 4.1 with j (j + 1)."""
+    return math.ceil((math.log(max(n_core, j * (j + 1))) + math.log(1 / delta)) / error)

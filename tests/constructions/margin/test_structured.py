@@ -15,7 +15,17 @@ from daskcoreset.constructions.margin.structured import MultiClassProblem, struc
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import StructuredMaxMargin, StructuredProblem
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.structured_problems import classes_of
+
+Array = np.ndarray[Any, Any]
+
+
+def classes_of(n: int, K: int, d: int, seed: int, gap: float = 0.3) -> tuple[Array, Array]:
+    """Rows that a random linear rule separates with a gap."""
+    rng = np.random.default_rng(seed)
+    X, W = rng.normal(size=(20 * n, d)), rng.normal(size=(K, d))
+    scores = np.sort(X @ W.T, axis=1)
+    X = X[scores[:, -1] - scores[:, -2] > gap][:n]
+    return X, (X @ W.T).argmax(axis=1)
 
 
 def sequence_of(X: Any, y: Any, groups: Any) -> StructuredMaxMargin:
