@@ -70,8 +70,8 @@ def is_after(fault: Fault) -> bool:
 
 
 @dataclass
-class Disk:
-    """Patches the functions that change files, and fails one of them where it is told to.
+class Failing:
+    """Calls, of which one fails where it is told to.
 
     Attributes
     ----------
@@ -88,9 +88,37 @@ class Disk:
     _at: int = -1
     _armed: bool = False
     _dead: bool = False
+    _count: int = 0
+
+    @contextmanager
+    def armed(self, _: Path, fault: Fault, rival: Callable[[], None]) -> Iterator[None]:
+        """Let the fault happen among the calls of the block."""
+        self._fault, self.rival, self._count, self.finished = fault, rival, 0, False
+        self._at = 1 + int(fault.position * self.calls) if fault.kind != "none" else -1
+        self._armed = True
+        try:
+            yield
+            self.finished = True
+        finally:
+            self._armed = self._dead = False
+            self.calls = max(self._count, 4)
+
+    def _let_rival(self) -> None:
+        """Let another writer change what it likes, whose calls do not fail."""
+        self._armed = False
+        try:
+            if self.rival is not None:
+                self.rival()
+        finally:
+            self._armed = True
+
+
+@dataclass
+class Disk(Failing):
+    """Patches the functions that change files, and fails one of them where it is told to."""
+
     _pressed: bool = False
     _root: Path = Path()
-    _count: int = 0
     _names: dict[int, set[str]] = field(default_factory=dict)
     _contents: dict[int, tuple[int, int]] = field(default_factory=dict)
     # From, to, and the contents of a file that was there before.
@@ -117,22 +145,19 @@ class Disk:
         Killed
             From the block, or after it, where the process is dead.
         """
-        self._fault, self._root, self.rival = fault, root, rival
-        self._count, self._renamed, self.finished = 0, [], False
-        self._at = 1 + int(fault.position * self.calls) if fault.kind != "none" else -1
+        self._root, self._renamed, self._pressed = root, [], False
         loses = fault.kind in {"data lost", "power cut"}
         if loses:
             self._remember()
-        self._armed = True
         try:
-            yield
-            self.finished = True
+            with super().armed(root, fault, rival):
+                try:
+                    yield
+                finally:
+                    _wait_for_writers()
             if loses:
                 raise Killed
         finally:
-            _wait_for_writers()
-            self._armed = self._dead = self._pressed = False
-            self.calls = max(self._count, 8)
             if loses:
                 self._lose()
 
@@ -159,12 +184,9 @@ class Disk:
             self._at, self._pressed = -1, is_after(self._fault)
             if not self._pressed:
                 raise KeyboardInterrupt
-        if kind == "rival" and self.rival is not None:
-            self._at, self._armed = -1, False
-            try:
-                self.rival()
-            finally:
-                self._armed = True
+        if kind == "rival":
+            self._at = -1
+            self._let_rival()
 
     def _after_step(self) -> None:
         if self._pressed and threading.current_thread() is threading.main_thread():
@@ -255,22 +277,13 @@ class Disk:
 
 
 @dataclass
-class Connection:
+class Connection(Failing):
     """Requests to an object store that fail, with the faults of a disk turned into those.
 
     "killed" comes before a request, and "power cut" after it; of "data lost" the answer is lost,
     once; "broken" cuts the connection once before a request is done, and "full" for good.
     "interrupted" raises `KeyboardInterrupt` once before or after a request.
     """
-
-    calls: int = 20
-    finished: bool = False
-    rival: Callable[[], None] | None = None
-    _fault: Fault = field(default_factory=Fault)
-    _at: int = -1
-    _armed: bool = False
-    _dead: bool = False
-    _count: int = 0
 
     @contextmanager
     def installed(self) -> Iterator[Connection]:
@@ -284,19 +297,6 @@ class Connection:
             mock.patch("time.sleep", return_value=None),
         ):
             yield self
-
-    @contextmanager
-    def armed(self, _: Path, fault: Fault, rival: Callable[[], None]) -> Iterator[None]:
-        """Let the fault happen among the requests of the block."""
-        self._fault, self.rival, self._count, self.finished = fault, rival, 0, False
-        self._at = 1 + int(fault.position * self.calls) if fault.kind != "none" else -1
-        self._armed = True
-        try:
-            yield
-            self.finished = True
-        finally:
-            self._armed = self._dead = False
-            self.calls = max(self._count, 4)
 
     def _request(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def request(*args: Any, **kwargs: Any) -> Any:
@@ -317,12 +317,8 @@ class Connection:
         self._dead = kind in {"killed", "power cut", "full"}
         if kind in {"power cut", "data lost"} or (kind == "interrupted" and is_after(self._fault)):
             send()
-        if kind == "rival" and self.rival is not None:
-            self._armed = False
-            try:
-                self.rival()
-            finally:
-                self._armed = True
+        if kind == "rival":
+            self._let_rival()
             return send()
         raise self._error()
 
