@@ -8,10 +8,6 @@ from collections.abc import Iterator
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.tools.threads import one_thread
-
-__all__ = ["one_thread", "quiet"]
-
 
 @pytest.fixture
 def quiet() -> Iterator[None]:
