@@ -105,8 +105,7 @@ def bregman_soft(
     sample_weight : array-like of shape (n,), optional
         Weights u. Ones by default.
     init : array-like of shape (k, d), optional
-        Centers to start from. Otherwise those of `bregman_hard`. The mixing weights start
-        equal.
+        Centers to start from. Default: those of `bregman_hard`. Mixing weights start equal.
     n_init : int, default=1
         Starts of the hard clustering.
     max_iter : int, default=300

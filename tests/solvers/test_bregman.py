@@ -127,17 +127,6 @@ def test_bregman_hard__gives_empty_clusters_the_worst_rows() -> None:
     assert found.cost == pytest.approx(1.0)
 
 
-def test_bregman_hard__keeps_the_best_of_several_starts() -> None:
-    rows, _ = mixture(200, 2, 12)
-    one, ten = (bregman_hard(rows, 12, n_init=n, random_state=2) for n in (1, 10))
-
-    assert ten.cost < one.cost
-    again = bregman_hard(rows, 12, n_init=10, random_state=2)
-    np.testing.assert_array_equal(again.centers, ten.centers)
-    other = bregman_hard(rows, 12, random_state=4)
-    assert (other.centers != one.centers).any()
-
-
 @pytest.mark.parametrize("name", ["squared_euclidean", "mahalanobis"])
 @each_solver
 def test_solvers__lose_nothing_to_an_offset_in_float32(name: str, solve: Solver) -> None:
@@ -179,14 +168,3 @@ def test_bregman_seeds__are_distinct_rows(name: str) -> None:
     found = (seeds[:, None] == checked.points).all(axis=2)
     assert found.any(axis=1).all()
     assert len(np.unique(found.argmax(axis=1))) == 30
-
-
-def test_bregman_seeds__beat_rows_taken_at_random() -> None:
-    rng = np.random.default_rng(0)
-    rows = np.vstack([rng.gamma(50.0, 0.02, (990, 2)), 40 + rng.gamma(50.0, 0.02, (10, 2))])
-    checked = prepare(rows, 3, "kl", None)
-
-    for seed in range(20):
-        seeds = bregman_seeds(checked, 3, np.random.default_rng(seed))
-        # One in a hundred is far away: rows taken at random would miss it.
-        assert (seeds[:, 0] > 20).any()

@@ -12,41 +12,26 @@ from scipy.stats import chi2
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.kmeans import (
     Clusters,
-    assign,
     center_distances,
     lloyd_step,
     merge_clusters,
     nearest,
     nearest_labels,
     plus_plus,
-    rough_kmeans,
     seed_cells,
-    solve,
 )
 
 
-def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:
+def blobs(seed: int, n: int = 400, d: int = 3) -> tuple[AnyArray, FloatArray]:
     rng = np.random.default_rng(seed)
     centers = 20 * rng.standard_normal((5, d))
     points = centers[rng.integers(0, 5, n)] + rng.standard_normal((n, d))
-    return points.astype(dtype), rng.integers(0, 4, n).astype(np.float64)
+    return points, rng.integers(0, 4, n).astype(np.float64)
 
 
 def brute_distances(points: AnyArray, centers: FloatArray) -> FloatArray:
     gaps = points[:, None, :].astype(np.float64) - centers
     return np.asarray((gaps**2).sum(axis=2))
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_assign__nearest_of_all(dtype: str) -> None:
-    points, _ = blobs(0, dtype=dtype)
-    centers = np.random.default_rng(1).standard_normal((7, 3)) * 20
-
-    labels, distances = assign(points, centers)
-
-    every = brute_distances(points, centers)
-    np.testing.assert_array_equal(labels, every.argmin(axis=1))
-    np.testing.assert_allclose(distances, every.min(axis=1), rtol=1e-12)
 
 
 def test_cells__means_weights_and_costs() -> None:
@@ -97,18 +82,6 @@ def test_seed_cells__rows_without_weight_are_never_seeds() -> None:
     assert found.weight == 3
 
 
-def test_cluster__finds_separate_blobs() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]])
-    points = np.repeat(truth, 50, axis=0) + rng.standard_normal((150, 2))
-
-    found = rough_kmeans(points, np.ones(150), 3, np.random.default_rng(1))
-
-    order = brute_distances(truth, found.centers).argmin(axis=1)
-    np.testing.assert_allclose(found.centers[order], truth, atol=1)
-    np.testing.assert_array_equal(found.weights, [50, 50, 50])
-
-
 def test_merge_clusters__drops_a_center_without_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last move of rough centers is not followed by an assignment."""
     moved = Clusters(np.array([[0.0], [50.0], [9.0]]), np.ones(3), np.zeros(3))
@@ -139,18 +112,3 @@ def test_nearest__agrees_with_plain_numpy(
     np.testing.assert_allclose(all_of_them, np.sqrt(wanted), atol=1e-7)
     np.testing.assert_array_equal(nearest_labels(rows, centers), labels)
     np.testing.assert_array_equal(center_distances(rows, centers), all_of_them)
-
-
-OPTIONS: dict[str, Any] = {"n_init": 2, "max_iter": 50, "tol": 1e-4, "seed": 0}
-
-
-def test_solve__float32_far_from_the_origin() -> None:
-    near = np.repeat(np.eye(3), 20, axis=0) * 64 + np.random.default_rng(0).integers(
-        0, 4, size=(60, 3)
-    )
-    far = (near + 1e6).astype(np.float32)
-    weights = np.ones(60)
-    found = [solve(rows, weights, 3, init="k-means++", **OPTIONS).centers for rows in (near, far)]
-    np.testing.assert_allclose(
-        np.sort(found[1], axis=0) - 1e6, np.sort(found[0], axis=0), rtol=1e-5
-    )

@@ -47,6 +47,8 @@ def test_solve_svm__without_intercept_one_class_and_units() -> None:
     scale = np.array([1e-6, 1.0, 1e6])
     wild = solve_svm(X * scale, SIGNS, U, tol=1e-6)
     assert wild.bound <= wild.cost <= wild.bound * (1 + 1e-4)
+    large = solve_svm(X * 1e8, SIGNS, U, 1e6, tol=1e-5)
+    assert large.bound <= large.cost <= large.bound * (1 + 1e-4)
     wide = solve_svm(sp.csr_array(X[:5]), SIGNS[:5], U[:5])
     assert wide.cost <= U[:5].sum()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from daskcoreset.solvers.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.solvers.losses import LOSSES, MarginLoss, RoundedHinge, resolve_loss
 from tests.tools.kernel_problems import ALL_LOSSES, name_of
 
 
@@ -38,6 +38,18 @@ def test_curvature__finite_differences_of_the_slope(loss: MarginLoss) -> None:
     differences = (loss.slope(z + step) - loss.slope(z - step)) / (2 * step)
     assert np.allclose(loss.curvature(z), differences, atol=1e-6)
     assert loss.curvature(z).max() <= loss.smoothness + 1e-12
+
+
+@pytest.mark.parametrize("width", [1e-3, 0.5])
+def test_rounded_hinge__is_smooth_and_little_above_the_hinge(width: float) -> None:
+    loss, step = RoundedHinge(width), 1e-3 * width
+    z = 1.0 + width * np.linspace(-2.0, 2.0, 44)
+    above = loss.value(z) - np.maximum(1.0 - z, 0.0)
+    assert (above >= 0.0).all()
+    assert above.max() <= width / 4.0
+    for values, slopes in ((loss.value, loss.slope), (loss.slope, loss.curvature)):
+        differences = (values(z + step) - values(z - step)) / (2 * step)
+        assert np.allclose(slopes(z), differences, rtol=1e-6, atol=1e-9)
 
 
 @given(
