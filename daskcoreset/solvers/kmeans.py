@@ -522,10 +522,7 @@ def unit_centers(
     for _ in range(steps):
         check_time("clusters were being fitted", "pass a smaller size")
         labels, _ = assign(points, centers)
-        used = np.bincount(labels, minlength=len(centers)) > 0
-        moved = centers.copy()
-        moved[used] = cells_of(points, weights, labels, centers.copy()).clusters.centers
-        moved = _on_the_sphere(moved)
+        moved = _on_the_sphere(_means(points, weights, labels, centers)[0])
         if np.array_equal(moved, centers):
             break
         centers = moved
