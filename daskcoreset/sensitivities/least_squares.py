@@ -145,7 +145,7 @@ def leverages_and_products(
 
     Products are those of rows less the center of leverages: the mean, or without intercept zero.
     """
-    center, root = _whitening(scatter, intercept=intercept)
+    center, root = whitening(scatter, intercept=intercept)
     out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
     columns = np.ascontiguousarray(vectors.T)
     for part, gaps in gaps_of(points, weights, center):
@@ -170,14 +170,14 @@ def total_leverage(local: Scatter, scatter: Scatter, *, intercept: bool) -> floa
     """Sum of the `leverages` of the rows of a block, each times its weight, from its scatter."""
     if local.weight == 0.0:
         return 0.0
-    center, root = _whitening(scatter, intercept=intercept)
+    center, root = whitening(scatter, intercept=intercept)
     # M is the block's scatter about the center of all rows.
     gap = local.mean - center
     total = float(_diagonal(local.matrix + local.weight * np.outer(gap, gap), root).sum())
     return total + local.weight / scatter.weight if intercept else total
 
 
-def _whitening(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, FloatArray]:
+def whitening(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, FloatArray]:
     r"""Return the center of leverages, and R with :math:`R R^T \approx S^+` about it."""
     if intercept:
         return scatter.mean, inverse_root(scatter.matrix)

@@ -1,261 +1,290 @@
-"""What methods with a pilot share: rows that judge draws, and calibration to sums over all rows."""
+"""Methods by a pilot: a rough model of a sample, sums at it over all rows, and scores by it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.block import Block, concatenate
-from daskcoreset.core.linalg import dense, tiles
-from daskcoreset.core.raking import Calibrated, Target, calibrate_classes, class_sums, join_targets
-from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
-from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.sensitivities.draw import Candidates, Drawn, SystematicDraws, best_of
+from daskcoreset.core.block import Block, class_codes
+from daskcoreset.core.linalg import one_thread, product
+from daskcoreset.core.moments import Scatter, merge_scatters
+from daskcoreset.core.sampling import (
+    StratifiedReservoir,
+    StratifiedSample,
+    merge_reservoirs,
+    sample_strata,
+    stratified_sample,
+)
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.sensitivities.base import Scored, Sensitivity
+from daskcoreset.sensitivities.draw import Candidates, Drawn, strata
+from daskcoreset.sensitivities.least_squares import gaps_of
+from daskcoreset.sensitivities.pilot_draw import Judges, PilotDraws, judge_size
 
-M = TypeVar("M")
+# Rows and numbers of a pilot at most. Its model costs a few per cent more than the best one.
+_PILOT_ROWS, _PILOT_NUMBERS = 4096, 2**19
 
-# Rows by which draws are compared, and numbers in them: 8 MiB of float32. Of a class at least 128.
-_JUDGES, _JUDGE_NUMBERS = 10_000, 2**21
-
-# Draws of uniform rows at least, if they are better than one draw by the pilot.
-_UNIFORM_DRAWS = 3
-
-# Whether the means of the classes are calibrated, and whether the gradient is.
-Mode = tuple[bool, bool]
-
-# Name of what may be met in the place of the means of two classes.
-AT_ZERO = "gradient at zero"
-
-# Rows for every feature with which both are: measured on htru2 and credit.
-_ROWS_PER_FEATURE = 12
-
-# Rows for every feature with which the gradient alone is.
-_SOME = 4
-
-# Products that a Newton step of the raking may take.
-_MAX_WORK = 2e9
+# Rows of a class in the pilot at least.
+_MIN_OF_CLASS = 16
 
 
-# --- rows that judge draws -------------------------------------------------------------------
+class Sampled(NamedTuple):
+    """The first fold: a sample of every class, and moments if the method needs them."""
 
-# Samples of every class that are drawn neither for the coreset nor for the pilot.
-Judges: TypeAlias = dict[Any, StratifiedReservoir]
-
-
-def sample_judges(block: Block, rough: Any, rng: np.random.Generator) -> Judges:
-    """Sample every class of a block."""
-    return sample_strata(block, _judge_size(rough), rng)
+    strata: dict[Any, StratifiedReservoir]
+    moments: Scatter | None
 
 
-def merge_judges(first: Judges, second: Judges, rough: Any) -> Judges:
-    """Sample the union of two sets of rows."""
-    return merge_reservoirs(first, second, _judge_size(rough))
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """A rough model, and what is known of all rows.
 
-
-def judges_of(judges: Judges, rough: Any) -> Candidates:
-    """Return the sampled rows, and the probabilities with which they were sampled."""
-    size, strata = _judge_size(rough), list(judges.values())
-    rows = concatenate([one.rows.take(slice(size)) for one in strata])
-    return Candidates(rows, rows.weights / np.concatenate([one.stand_ins(size) for one in strata]))
-
-
-def _judge_size(rough: Any) -> int:
-    """Rows of a class, for the classes and columns of a pilot."""
-    rows = min(_JUDGES, _JUDGE_NUMBERS // max(len(rough.origin), 1))
-    return max(128, rows // max(2, len(rough.classes)))
-
-
-class Judged(NamedTuple):
-    """Cost of a model: a constant, and losses of rows of weight one."""
-
-    constant: float
-    losses: FloatArray
-
-
-def best_draw(  # noqa: PLR0917 - all of them are always given
-    by_pilot: Callable[[int], Drawn],
-    uniform: SystematicDraws,
-    codes: IndexArray,
-    class_weights: FloatArray,
-    fit: Callable[[Drawn], M],
-    judge: Callable[[M, Block], Judged],
-    judges: Candidates,
-    n_draws: int,
-    rng: np.random.Generator,
-) -> Drawn:
-    """Return the best of several draws by a pilot, or of uniform rows if these are better.
-
-    Uniform rows are better if the cost of their model is smaller by two standard errors. Draws of
-    one pilot differ by less than such errors, so all candidates compare them.
-
-    Parameters
+    Attributes
     ----------
-    by_pilot : callable
-        Makes a draw by the scores of the pilot, from its number.
-    uniform : SystematicDraws
-        Draws of uniform rows.
-    codes : ndarray of shape (k,), int64
-        Classes of the candidates.
-    class_weights : ndarray of shape (n_classes,), float64
-        Their total weights.
-    fit : callable
-        Returns the model on a draw.
-    judge : callable
-        Returns its cost over other rows.
-    judges : Candidates
-        Rows that are drawn for nothing else.
-    n_draws : int
-        Draws of one kind.
-    rng : numpy.random.Generator
+    classes : ndarray of shape (K,)
+        Sorted labels.
+    n_rows : int
+        Rows of positive weight.
+    origin : ndarray of shape (d,), float64
+        Subtracted from rows before anything else is done with them. Zero without intercept.
+    coef : ndarray of shape (p, d), float64
+        Coefficients of every problem: one for two classes, one per class for more.
+    intercept : ndarray of shape (p,), float64
+        For rows without `origin`.
+    owners : ndarray of shape (k,), int64
+        Classes of the cells, which are parts of classes.
+    bounds : object
+        What the method bounds sensitivities by.
+    sums : dict of str to ndarray
+        Sums over all rows. ``"totals"`` of shape (3,): bounds, activities and bounds of at most
+        one. ``"losses"`` of shape (p,). ``"slopes"`` of shape (p, d + 1): pulls times the row and
+        one. ``"weights"`` of shape (k,) and ``"rows"`` of shape (k, d), by cell. They are sums over
+        the sample alone until the second fold has summed up.
+    judges : Judges
+        A sample of every class, by which draws are compared.
     """
 
-    def at_random() -> Drawn:
-        drawn = uniform(rng)
-        found = calibrate_classes(drawn.weights, codes[drawn.chosen], class_weights, {}, [])
-        facts = {**found.describe(), "rows": "uniform"}
-        return drawn._replace(weights=found.weights, facts=facts)
+    classes: AnyArray
+    n_rows: int
+    origin: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    owners: IndexArray
+    bounds: Any
+    sums: dict[str, FloatArray] = field(default_factory=lambda: {"totals": np.ones(3)})
+    judges: Judges = field(default_factory=dict)
 
-    drawn, other = by_pilot(0), at_random()
-    model, other_model = fit(drawn), fit(other)
-    if _costs_more(judge(model, judges.rows), judge(other_model, judges.rows), judges):
-        drawn, model, rows = other, other_model, judges
-        further = [at_random() for _ in range(1, max(n_draws, _UNIFORM_DRAWS))]
-    else:
-        rows = uniform.candidates
-        further = [by_pilot(number) for number in range(1, n_draws)]
-    if not further:
-        return drawn
-    found = [judge(one, rows.rows) for one in (model, *map(fit, further))]
-    costs = [one.constant + float(rows.weights @ one.losses) for one in found]
-    return best_of([drawn, *further], costs)
+    def decisions(self, points: FloatArray) -> FloatArray:
+        """Return decision values of rows without `origin`, of shape (n, p)."""
+        return product(points, np.ascontiguousarray(self.coef.T)) + self.intercept
 
-
-def _costs_more(first: Judged, second: Judged, judges: Candidates) -> bool:
-    """Whether a model costs more than another by two standard errors of the judges."""
-    gaps, weights, codes = first.losses - second.losses, judges.weights, judges.codes
-    means = np.bincount(codes, weights * gaps) / np.bincount(codes, weights)
-    unseen = np.maximum(1.0 - judges.first, 0.0)
-    error = math.sqrt(float(unseen @ np.square(weights * (gaps - means[codes]))))
-    return first.constant - second.constant + float(weights @ gaps) > 2.0 * error
+    def class_sums(self) -> tuple[FloatArray, FloatArray]:
+        """Return the weight of every class, and the weighted sum of its rows without `origin`."""
+        weights, rows = np.zeros(len(self.classes)), np.zeros((len(self.classes), len(self.origin)))
+        np.add.at(weights, self.owners, self.sums["weights"])
+        np.add.at(rows, self.owners, self.sums["rows"])
+        return weights, rows
 
 
-# --- calibration ---------------------------------------------------------------------------
+class Summed(NamedTuple):
+    """The second fold: sums over rows at a pilot, by their names, and rows that judge draws."""
+
+    pilot: Pilot
+    sums: dict[str, FloatArray]
+    judges: Judges
 
 
-def modes_for(size: int, rough: Any) -> tuple[Mode, ...]:
-    """Return modes of calibration, the likeliest to succeed first.
+class Terms(NamedTuple):
+    """Terms of some rows at a pilot.
 
-    Sums that are met by rows too few for them are met by absurd weights; what is too few is
-    found by trial.
-    """
-    both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
-    d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
-    if p > 1 and size * (p * (d + 2)) ** 2 > _MAX_WORK:
-        return (neither,)
-    if size >= _ROWS_PER_FEATURE * p * (d + 1):
-        cheap = size * ((p + k) * (d + 1)) ** 2 <= _MAX_WORK
-        return (both, gradient) if cheap else (gradient,)
-    if size >= _SOME * p * (d + 1):
-        return gradient, both, means, neither
-    return neither, gradient, means, both
-
-
-def parts(block: Block, rough: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Go through the rows of a block, without `origin` and in float64, some at a time."""
-    points: Any = block.points
-    for rows in tiles(len(block), points.shape[1]):
-        yield rows, dense(points[rows]).astype(np.float64, copy=False) - rough.origin
-
-
-def centred_rows(rows: Block, rough: Any) -> FloatArray:
-    """Return rows less the `origin` of a pilot, as one array."""
-    points = np.empty((len(rows), len(rough.origin)))
-    for part, tile in parts(rows, rough):
-        points[part] = tile
-    return points
-
-
-def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
-    weights: FloatArray,
-    codes: IndexArray,
-    points: FloatArray,
-    class_weights: FloatArray,
-    sums: FloatArray,
-    pulls: Callable[[], Target],
-    mode: Mode,
-    *,
-    at_zero: bool = False,
-) -> Calibrated:
-    """Scale weights to the totals of the classes, and calibrate them as `mode` says.
-
-    Parameters
+    Attributes
     ----------
-    weights : ndarray of shape (m,), float64
-    codes : ndarray of shape (m,), int64
-    points : ndarray of shape (m, d), float64
-        As of `centred_rows`.
-    class_weights : ndarray of shape (K,), float64
-    sums : ndarray of shape (K, d), float64
-        Sums of the rows of every class, over all the data.
-    pulls : callable
-        Makes what `pull_target` returns.
-    mode : (bool, bool)
-        As of `modes_for`.
-    at_zero : bool, default=False
-        Whether, of two classes whose means cannot both be met, the difference of their sums may be:
-        the gradient of losses where coefficients are zero, which rules the cost of small ones.
-        Half as many sums.
+    bounds : ndarray of shape (n,), float64
+        Bounds of the sensitivities of rows of weight one, up to a factor.
+    activity : ndarray of shape (n,), float64
+        How far a row of weight one pulls at the model.
+    cells : ndarray of shape (n,), int64
+        Cells of the rows.
     """
 
-    def class_means() -> Iterator[Target]:
-        return class_sums(points, codes, sums)
-
-    def differences() -> Target:
-        return Target(points * np.where(codes == 1, 1.0, -1.0)[:, np.newaxis], sums[1] - sums[0])
-
-    means, gradient = mode
-    targets = {
-        "class means": lambda: join_targets(class_means()),
-        "gradient": pulls,
-        AT_ZERO: differences,
-    }
-    names = ("gradient",) * gradient + ("class means",) * means
-    ladder = [names[:count] for count in range(len(names), 0, -1)]
-    if len(names) > 1:
-        ladder.append(names[1:])
-    if at_zero and means and len(sums) == 2:
-        ladder.insert(1, (*names[:-1], AT_ZERO))
-        if gradient:
-            ladder.append((AT_ZERO,))
-    kept = {"class means": class_means}
-    return calibrate_classes(weights, codes, class_weights, targets, ladder, kept=kept)
+    bounds: FloatArray
+    activity: FloatArray
+    cells: IndexArray
 
 
-def pull_target(
-    points: FloatArray,
-    losses: FloatArray,
-    pulls: FloatArray,
-    total_losses: FloatArray,
-    slopes: FloatArray,
-) -> Target:
-    """Losses and gradients, at a pilot's solution, of the rows drawn; and their sums over all.
+class PilotMethod(Sensitivity[Any]):
+    """Base of methods that draw near a rough model of labelled rows.
 
-    Parameters
-    ----------
-    points : ndarray of shape (m, d), float64
-    losses, pulls : ndarray of shape (m, p), float64
-        Pulls are minus the derivatives of the loss by the decision values.
-    total_losses : ndarray of shape (p,), float64
-    slopes : ndarray of shape (p, d + 1), float64
-        Sums of the pulls times the row and one.
+    The first pass samples every class, and fits the model. The second pass sums up losses,
+    gradients and scores at it. A score has two parts: a bound of the sensitivity, and how far the
+    row pulls at the model, which has a share of `activity_share`.
     """
-    columns: list[FloatArray] = []
-    totals: list[FloatArray] = []
-    for problem in range(losses.shape[1]):
-        pull = pulls[:, problem, np.newaxis]
-        columns += [losses[:, problem, np.newaxis], points * pull, pull]
-        totals += [total_losses[problem : problem + 1], slopes[problem]]
-    return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
+
+    lam: float
+    intercept: bool
+
+    labels: ClassVar[Literal["classes"]] = "classes"
+    activity_share: ClassVar[float] = 0.5
+    total_scores_exact: ClassVar[bool] = False
+
+    # --- what a method writes ----------------------------------------------------------------
+
+    def moments(self, block: Block) -> Scatter | None:
+        """Return moments of a block, if bounds need them."""
+        del block
+        return None
+
+    @abstractmethod
+    def start(self, sample: StratifiedSample, moments: Any, rng: np.random.Generator) -> Pilot:
+        """Fit the pilot."""
+
+    @abstractmethod
+    def fit(
+        self,
+        pilot: Pilot,
+        points: FloatArray,
+        codes: IndexArray,
+        weights: FloatArray,
+    ) -> Pilot:
+        """Return a pilot with the model of rows less `origin`."""
+
+    @abstractmethod
+    def losses(self, codes: IndexArray, decisions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return losses and pulls of shape (n, p). Pulls are minus the slopes of the loss."""
+
+    @abstractmethod
+    def terms(
+        self, pilot: Pilot, points: FloatArray, codes: IndexArray, decisions: FloatArray
+    ) -> Terms:
+        """Return the terms of rows without `origin`."""
+
+    def order(
+        self,
+        candidates: Candidates,
+        second: FloatArray,
+        codes: IndexArray,
+        decisions: FloatArray,
+    ) -> IndexArray:
+        """Return the order of a draw: by class, and in space within every class."""
+        del codes, decisions
+        return strata(candidates, second)
+
+    def settled(self, pilot: Pilot) -> Pilot:
+        """Return the pilot with bounds by the sums over all rows."""
+        return pilot
+
+    # --- what the library calls --------------------------------------------------------------
+
+    @property
+    def n_folds(self) -> int:
+        """One for the pilot and one for the sums."""
+        return 2
+
+    def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
+        """Sample the classes. In the second fold, sum terms over the rows, and score them."""
+        if previous is None:
+            size = _pilot_size(block.points.shape[1])
+            return Sampled(sample_strata(block, size, rng), self.moments(block))
+        judges = sample_strata(block, judge_size(previous), rng)
+        sums, scores = self._sum_up(block, previous)
+        total = self.total_scores(previous, previous)
+        return Scored(Summed(previous, sums, judges), scores, total)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """Merge samples and moments, or sums."""
+        if isinstance(first, Summed):
+            size = judge_size(first.pilot)
+            return Summed(
+                first.pilot,
+                {name: total + second.sums[name] for name, total in first.sums.items()},
+                merge_reservoirs(first.judges, second.judges, size),
+            )
+        reservoirs = (*first.strata.values(), *second.strata.values())
+        d = reservoirs[0].rows.points.shape[1] if reservoirs else 1
+        moments = first.moments
+        if moments is not None:
+            moments = merge_scatters(moments, second.moments)
+        return Sampled(merge_reservoirs(first.strata, second.strata, _pilot_size(d)), moments)
+
+    def finalize(self, summary: Any, rng: np.random.Generator) -> Pilot:
+        """Fit the pilot. Then replace its estimated sums by exact ones."""
+        if isinstance(summary, Summed):
+            return self.settled(replace(summary.pilot, sums=summary.sums, judges=summary.judges))
+        d = next(iter(summary.strata.values())).rows.points.shape[1]
+        affordable = max(_MIN_OF_CLASS, _PILOT_ROWS // len(summary.strata))
+        sample = stratified_sample(summary.strata, min(_pilot_size(d), affordable))
+        pilot = self.start(sample, summary.moments, rng)
+        block = Block(sample.points, sample.weights, sample.classes[sample.codes])
+        return replace(pilot, sums=self._sum_up(block, pilot)[0])
+
+    def scores(self, block: Block, summary: Pilot) -> FloatArray:
+        """Return u times the bound and the activity, each as a share of its sum."""
+        scores = np.empty(len(block))
+        for part, *_, terms in self._tiles(block, summary):
+            scores[part] = self._mixed(block.weights[part], terms, summary)
+        return scores
+
+    def total_scores(self, local: Any, summary: Pilot) -> float:
+        """Return the sum of `scores`, as the pilot estimates it."""
+        return float(self.shares(summary.sums["totals"]) @ local.sums["totals"][:2])
+
+    def draw(
+        self, candidates: Candidates, summary: Pilot, size: int, rng: np.random.Generator
+    ) -> Drawn:
+        """Draw within the classes, calibrate, and keep the best of several draws."""
+        return PilotDraws(self, candidates, summary, size).best(rng)[0]
+
+    # --- sums --------------------------------------------------------------------------------
+
+    def shares(self, totals: FloatArray) -> FloatArray:
+        """Return factors of bounds and of activities in the scores."""
+        shares = np.array([1.0 - self.activity_share, self.activity_share])
+        return np.asarray(shares / np.maximum(totals[:2], np.finfo(np.float64).tiny))
+
+    def _mixed(self, u: FloatArray, terms: Terms, pilot: Pilot) -> FloatArray:
+        bound, activity = self.shares(pilot.sums["totals"])
+        return np.asarray(u * (bound * terms.bounds + activity * terms.activity))
+
+    def _tiles(
+        self, block: Block, pilot: Pilot
+    ) -> Iterator[tuple[slice, FloatArray, IndexArray, FloatArray, Terms]]:
+        """Go through rows: their places, rows without `origin`, codes, decisions and terms."""
+        codes = class_codes(block, pilot.classes)
+        for part, points in gaps_of(block.points, block.weights, pilot.origin):
+            decisions = pilot.decisions(points)
+            terms = self.terms(pilot, points, codes[part], decisions)
+            yield part, points, codes[part], decisions, terms
+
+    @one_thread()
+    def _sum_up(self, block: Block, pilot: Pilot) -> tuple[dict[str, FloatArray], FloatArray]:
+        """Return sums over a block, and the scores of its rows."""
+        import scipy.sparse as sp
+
+        (p, d), k = pilot.coef.shape, len(pilot.owners)
+        totals, losses, slopes = np.zeros(3), np.zeros(p), np.zeros((p, d + 1))
+        weights, rows = np.zeros(k), np.zeros((k, d))
+        scores = np.empty(len(block))
+        for part, points, codes, decisions, terms in self._tiles(block, pilot):
+            u = block.weights[part]
+            scores[part] = self._mixed(u, terms, pilot)
+            capped = float(np.minimum(u * terms.bounds, 1.0).sum())
+            totals += np.array([u @ terms.bounds, u @ terms.activity, capped])
+            loss, pulls = self.losses(codes, decisions)
+            losses += u @ loss
+            pulls *= u[:, np.newaxis]
+            slopes[:, :d] += product(np.ascontiguousarray(pulls.T), points)
+            slopes[:, d] += pulls.sum(axis=0)
+            weights += np.bincount(terms.cells, u, k)
+            ones = (u, (terms.cells, np.arange(len(u))))
+            rows += sp.csr_array(ones, shape=(k, len(u))) @ points
+        sums = {"totals": totals, "losses": losses, "slopes": slopes}
+        return {**sums, "weights": weights, "rows": rows}, scores
+
+
+def _pilot_size(d: int) -> int:
+    """Return the rows of a class in the pilot at most."""
+    return max(128, min(_PILOT_ROWS, _PILOT_NUMBERS // max(d, 1)) // 2)

@@ -16,13 +16,12 @@ import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.plain import ByWeight, PlainLogistic
 from tests.acceptance.tools.refusals import refused
 from tests.pairs import each, pairs
 
 METHODS: dict[str, Any] = {
     "svm": face.SVM(),
-    "svm, pilot_mix": face.SVM(variant="pilot_mix"),
-    "svm, calibrated": face.SVM(variant="calibrated"),
     "logistic": face.Logistic(),
 }
 
@@ -95,7 +94,7 @@ def test_build__an_eighth_of_the_rows_is_spread_over_classes(size: int) -> None:
     """Of a class of few and light rows, as many as size // (8 classes), and two at least."""
     X, y, u = rare(6000, 40)
     u[y == 2] *= 1e-6
-    for method in (face.Logistic(variant="systematic"), face.SVM(variant="systematic")):
+    for method in (PlainLogistic(), face.SVM(variant="paper")):
         c = quiet(X, y, sample_weight=u, method=method, size=size, random_state=0)
         least = max(2, size // 24)
         assert len(c) == size
@@ -108,7 +107,7 @@ def test_inclusion__is_raised_to_the_floor_and_taken_from_the_others() -> None:
     X = rng.normal(size=(900, 2))
     y = np.repeat([0, 1, 2], [870, 20, 10])
     u = np.repeat([1.0, 1e-3, 1e-3], [870, 20, 10])
-    method = face.Logistic(reads=1, variant="systematic")
+    method = ByWeight()
     scores = face.scores(method, face.block(X, u, y))[0]
     c = quiet(X, y, sample_weight=u, method=method, size=96, random_state=0)
     p = np.zeros(900)
@@ -124,7 +123,7 @@ def test_inclusion__of_classes_that_fall_below_their_floor_in_turn() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 2))
     y = np.repeat([0, 1, 2], [300, 60, 40])
-    method = face.Logistic(reads=1, variant="systematic")
+    method = ByWeight()
     # The middle class is just above its floor until rows go to the last one.
     size, floor = 48, 2
     for middle in np.geomspace(1e-3, 1.0, 200):
@@ -169,8 +168,7 @@ def test_independent_draws__name_a_class_that_chance_left_out() -> None:
     y[:2] = 1
     draw = face.Draw(sampling="multinomial", passes=2)
     with pytest.warns(face.CoresetWarning, match="no row of 1 of the 2 classes"):
-        c = face.build(X, y, method=face.Logistic(reads=1), size=20, draw=draw, random_state=0)
-    assert "class totals" not in c.provenance["calibration"]["met"]
+        face.build(X, y, method=ByWeight(), size=20, draw=draw, random_state=0)
 
 
 # --- labels as they are given ---------------------------------------------------------

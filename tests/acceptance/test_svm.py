@@ -35,20 +35,17 @@ COST: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("variant", "easy"), [("systematic", 2), ("paper", 3), ("calibrated", 2)])
 @pytest.mark.parametrize("lam", [1.0, 0.03])
-def test_scores__are_those_of_lemma_2(lam: float, variant: Any, easy: float) -> None:
+def test_scores__are_those_of_lemma_2(lam: float) -> None:
     """With a cell for each class, and opt the cost of the best classifier."""
     X, y, u = two_classes()
     *_, opt = solved(X, y, u, lam)
-    wanted = read.svm_scores(X, u, y, opt=opt, lam=lam, easy=easy)
-    method = face.SVM(lam=lam, variant=variant, n_clusters=1)
+    wanted = read.svm_scores(X, u, y, opt=opt, lam=lam, easy=3)
+    method = face.SVM(lam=lam, variant="paper", n_clusters=1)
     blocks = [face.block(X[at], u[at], y[at]) for at in (slice(0, 110), slice(110, 300))]
     found = face.scores(method, *blocks)
     assert np.allclose(np.concatenate(found), wanted, rtol=1e-3)
     assert np.allclose(face.total_scores(method, *blocks), [s.sum() for s in found], rtol=1e-9)
-    if variant == "calibrated":
-        return
     c = quiet(X, y, sample_weight=u, size=60, method=method)
     p = read.inclusion(wanted, 60)
     assert np.allclose(c.weights, (u / p)[c.indices], rtol=1e-3)
@@ -65,11 +62,10 @@ def test_scores__are_those_of_lemma_2(lam: float, variant: Any, easy: float) -> 
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-@pytest.mark.parametrize("variant", ["auto", "pilot_mix", "calibrated"])
-def test_calibration__meets_class_totals_means_and_the_gradient(variant: Any, passes: Any) -> None:
+def test_calibration__meets_class_totals_means_and_the_gradient(passes: Any) -> None:
     X, y, u = two_classes(1500, 3)
     c = quiet(
-        X, y, sample_weight=u, size=200, chunks=400, method=face.SVM(variant=variant),
+        X, y, sample_weight=u, size=200, chunks=400, method="svm",
         draw=face.Draw(passes=passes),
     )  # fmt: skip
     met = set(c.provenance["calibration"]["met"])
@@ -81,11 +77,7 @@ def test_calibration__meets_class_totals_means_and_the_gradient(variant: Any, pa
         if "class means" in met:
             means = c.weights[kept[own]] @ c.points[own]
             assert np.allclose(means, u[y == one] @ X[y == one], rtol=1e-5)
-    assert "class totals" in met
-    assert ("gradient" in met) == (variant != "calibrated")
-    if variant == "calibrated":
-        assert "class means" in met
-        return
+    assert {"class totals", "gradient"} <= met
     w, b, best = solved(X, y, u, 1.0)
     assert sums_at(c.points, labels, c.weights, w, b) == pytest.approx(best, rel=0.004)
     w, b, _ = solved(c.points, labels, c.weights, 1.0)
@@ -104,23 +96,6 @@ def test_estimated_error__is_that_of_the_model_on_the_coreset(size: int) -> None
     assert found["error"] == pytest.approx(on_data / on_coreset - 1, abs=2e-3)
     assert found["low"] == found["high"] == found["error"]
     assert found["held_out"] == 400 - size
-
-
-@pytest.mark.parametrize(
-    ("size", "wanted"),
-    [
-        (48, {"class means", "gradient"}),
-        (47, {"gradient"}),
-        (16, {"gradient"}),
-        (15, set()),
-    ],
-)
-def test_calibration__asks_for_what_rows_are_enough_for(size: int, wanted: set[str]) -> None:
-    """Twelve rows a column for means and gradient, four for the gradient alone."""
-    X, y, u = two_classes(1500, 3)
-    method = face.SVM(variant="pilot_mix")
-    c = quiet(X, y, sample_weight=u, size=size, method=method)
-    assert set(c.provenance["calibration"]["wanted"]) == wanted | {"class totals"}
 
 
 def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:
@@ -197,10 +172,10 @@ def test_papers__error_is_below_that_of_uniform_rows() -> None:
     X, y, u = two_classes(2000, 4, 9)
     X[::50] *= 6.0
     *_, best = solved(X, y, u, 1.0, tol=1e-4)
-    errors: dict[str, list[float]] = {"svm": [], "systematic": [], "uniform": []}
+    errors: dict[str, list[float]] = {"svm": [], "paper": [], "uniform": []}
     for seed in range(4):
         for name, found in errors.items():
-            method = face.SVM(variant="systematic") if name == "systematic" else name
+            method = face.SVM(variant="paper") if name == "paper" else name
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", face.CoresetWarning)
                 c = face.build(X, y, sample_weight=u, size=150, method=method, random_state=seed)
@@ -208,8 +183,8 @@ def test_papers__error_is_below_that_of_uniform_rows() -> None:
             found.append(sums_at(X, y, u, w, b) / best - 1)
     means = {name: np.mean(found) for name, found in errors.items()}
     assert means["svm"] < 0.02
-    assert means["svm"] < means["systematic"] / 1.5
-    assert means["systematic"] < means["uniform"]
+    assert means["svm"] < means["paper"] / 1.5
+    assert means["paper"] < means["uniform"]
 
 
 def few_positives(n: int, d: int, share: float) -> tuple[Any, Any]:
@@ -242,8 +217,8 @@ def test_build__is_no_worse_than_uniform_rows_where_a_class_has_few(method: str)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ["svm", "logistic"])
-def test_build__costs_are_unbiased_if_uniform_rows_are_kept(method: str) -> None:
+@pytest.mark.parametrize(("method", "size"), [("svm", 40), ("logistic", 20)])
+def test_build__costs_are_unbiased_if_uniform_rows_are_kept(method: str, size: int) -> None:
     """No mean is off by six standard errors of t, whose false-alarm rate is below 1e-4."""
     X, y = few_positives(1000, 20, 0.04)
     signs, rng = np.where(y, 1.0, -1.0), np.random.default_rng(1)
@@ -251,7 +226,7 @@ def test_build__costs_are_unbiased_if_uniform_rows_are_kept(method: str) -> None
     losses = np.array([np.maximum(1.0 - signs * (X @ w + b), 0.0) for w, b in queries])
     found = []
     for seed in range(36):
-        c = quiet(X, y, size=40, method=method, random_state=seed)
+        c = quiet(X, y, size=size, method=method, random_state=seed)
         if c.provenance.get("rows") == "uniform":
             found.append(losses[:, c.indices] @ c.weights)
     assert len(found) > 8
@@ -289,7 +264,7 @@ def test_model__on_all_rows_minimises_the_cost(loss: Any, intercept: bool) -> No
     assert np.allclose(model.decision_function(X), X @ w + b)
 
 
-@pytest.mark.parametrize(("flips", "size"), [(12, 400), (0, 300)])
+@pytest.mark.parametrize(("flips", "size"), [(15, 300), (0, 300)])
 def test_estimated_error__warns_of_no_cost_near_zero(flips: int, size: int) -> None:
     """Nearly all rows lie on their side, and the few others cost many times all of these."""
     rng = np.random.default_rng(12)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.plain import PlainLogistic, PlainSVM
 
 INDEPENDENT = face.Draw(sampling="multinomial", passes=2)
 
@@ -228,9 +229,8 @@ METHODS: dict[str, tuple[Any, bool]] = {
     "kl": (face.LightweightBregman("kl"), False),
     "strong_bregman": (face.StrongBregman(3, "itakura_saito"), False),
     "mahalanobis": (face.StrongBregman(3, "mahalanobis"), False),
-    "logistic": (face.Logistic(variant="systematic"), True),
-    "logistic of one read": (face.Logistic(variant="systematic", reads=1), True),
-    "svm": (face.SVM(variant="systematic"), True),
+    "logistic": (PlainLogistic(), True),
+    "svm": (PlainSVM(), True),
     "svm as proved": (face.SVM(variant="paper"), True),
     "least_squares": (face.LeastSquares(), True),
 }

@@ -9,12 +9,12 @@ from daskcoreset.sensitivities import (
     SVM,
     LeastSquares,
     Lightweight,
-    Logistic,
     Mixture,
     StrongKMeans,
     Uniform,
 )
 from daskcoreset.testing import SensitivityContract
+from tests.acceptance.tools.plain import PlainLogistic, PlainSVM
 from tests.tools.blocks import rows
 
 # The coresets are tiny.
@@ -60,26 +60,20 @@ class TestLeastSquares(SensitivityContract):
 class TestLogistic(SensitivityContract):
     randomised = True
 
-    def construction(self) -> Logistic:
-        return Logistic(variant="systematic")
-
-
-@pytest.mark.nightly
-class TestLogisticOneRead(SensitivityContract):
-    def construction(self) -> Logistic:
-        return Logistic(variant="systematic", reads=1)
+    def construction(self) -> PlainLogistic:
+        return PlainLogistic()
 
 
 @pytest.mark.nightly
 class TestSVM(SensitivityContract):
     randomised = True
 
-    def construction(self) -> SVM:
-        return SVM(variant="systematic")
+    def construction(self) -> PlainSVM:
+        return PlainSVM()
 
 
 @pytest.mark.nightly
-class TestSVMAsProved(SensitivityContract):
+class TestSVMAsPublished(SensitivityContract):
     randomised = True
 
     def construction(self) -> SVM:

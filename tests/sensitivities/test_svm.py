@@ -28,7 +28,7 @@ def test_lower_bound__all_scores_alike_and_no_row_above_one() -> None:
     X = np.zeros((252, 10))
     for i, columns in enumerate(combinations(range(10), 5)):
         X[i, columns] = y[i] * math.sqrt(2 / 10)
-    construction = SVM(variant="systematic", n_clusters=1)
+    construction = SVM(variant="paper", n_clusters=1)
     scores = construction.scores(
         Block(X, np.ones(len(X)), y), settled(construction, Block(X, np.ones(len(X)), y))
     )

@@ -11,7 +11,7 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import SVM
 from daskcoreset.sensitivities.base import summary_of
-from daskcoreset.sensitivities.svm_pilot import PilotSolution
+from daskcoreset.sensitivities.pilot import Pilot
 
 
 def two_classes(n: int = 3000, d: int = 4, seed: int = 0) -> tuple[FloatArray, AnyArray]:
@@ -22,7 +22,7 @@ def two_classes(n: int = 3000, d: int = 4, seed: int = 0) -> tuple[FloatArray, A
     return X, y
 
 
-def settled(construction: SVM, *blocks: Block, seed: int = 0) -> PilotSolution:
+def settled(construction: SVM, *blocks: Block, seed: int = 0) -> Pilot:
     summary: Any = None
     for fold in range(construction.n_folds):
         parts = [
@@ -35,5 +35,5 @@ def settled(construction: SVM, *blocks: Block, seed: int = 0) -> PilotSolution:
         for part in parts[1:]:
             merged = construction.merge(merged, part)
         summary = construction.finalize(merged, stream(seed, Stage.SETTLING, 0, fold))
-    assert isinstance(summary, PilotSolution)
+    assert isinstance(summary, Pilot)
     return summary

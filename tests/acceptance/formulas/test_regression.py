@@ -14,6 +14,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.plain import PlainLogistic
 
 
 def data(n: int = 300, d: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -104,49 +105,31 @@ def labels_of(X: Any, noise: Any) -> Any:
     return ((X - 7.0) @ [0.8, 0.1, 0.5] + 1.2 * noise > 0.3).astype(int)
 
 
-def one_read(X: Any, u: Any, *, intercept: bool) -> Any:
-    lever, total = leverage(X, u, intercept=intercept), u.sum()
-    long = lever / 10 * np.sqrt(total / (X.shape[1] + 1))
-    return u * (np.maximum(np.sqrt(lever), long) + 1 / total)
-
-
 @pytest.mark.parametrize("intercept", [True, False])
-def test_logistic__scores_of_one_read(intercept: bool) -> None:
+def test_logistic__scores_are_a_mixture(intercept: bool) -> None:
+    """Two fifths by gradients at the best model, three by roots of leverage."""
     X, noise, u = data()
     y = labels_of(X, noise)
-    method = face.Logistic(reads=1, variant="systematic", intercept=intercept)
-    blocks = [face.block(X[at], u[at], y[at]) for at in (slice(0, 130), slice(130, 300))]
-    found = np.concatenate(face.scores(method, *blocks))
-    wanted = one_read(X, u, intercept=intercept)
-    assert np.allclose(found, wanted, rtol=1e-4)
-    c = quiet(X, y, sample_weight=u, size=40, method=method)
-    p = read.inclusion(wanted, 40)
-    assert np.allclose(c.weights, (u / p)[c.indices], rtol=1e-4)
-
-
-def test_logistic__scores_of_two_reads_are_a_mixture() -> None:
-    """Two fifths by gradients at the best model, a fifth by leverage, the rest as in one read."""
-    X, noise, u = data()
-    y = labels_of(X, noise)
-    model = LogisticRegression(C=2.0, tol=1e-10, max_iter=10**4).fit(X, y, u)
+    options = {"C": 2.0, "tol": 1e-10, "max_iter": 10**4, "fit_intercept": intercept}
+    model = LogisticRegression(**options).fit(X, y, u)
     p = model.predict_proba(X)[:, 1]
-    lever = leverage(X, u, intercept=True)
-    parts = [u * np.abs(p - y) * np.sqrt(lever), u * lever, one_read(X, u, intercept=True)]
-    wanted = sum(
-        share * part / part.sum() for share, part in zip((0.4, 0.2, 0.4), parts, strict=True)
-    )
-    method = face.Logistic(lam=2.0, variant="systematic")
-    found = np.concatenate(face.scores(method, face.block(X, u, y)))
-    assert np.allclose(found / found.sum(), wanted, rtol=2e-3)
+    lever, total = leverage(X, u, intercept=intercept), u.sum()
+    bound = np.sqrt(lever) + lever / 2 * np.sqrt(total / (X.shape[1] + 1)) + 1 / total
+    pull = u * np.abs(p - y) * np.sqrt(lever)
+    wanted = 0.4 * pull / pull.sum() + 0.6 * u * bound / (u @ bound)
+    method = PlainLogistic(lam=2.0, intercept=intercept)
+    blocks = [face.block(X[at], u[at], y[at]) for at in (slice(0, 130), slice(130, 300))]
+    found = face.scores(method, *blocks)
+    assert np.allclose(np.concatenate(found), wanted, rtol=2e-3)
+    assert np.allclose(face.total_scores(method, *blocks), [part.sum() for part in found])
     c = quiet(X, y, sample_weight=u, size=40, method=method)
     assert np.allclose(c.weights, (u / read.inclusion(wanted, 40))[c.indices], rtol=3e-3)
 
 
-@pytest.mark.parametrize("reads", [1, 2])
-def test_logistic__calibration_meets_its_sums(reads: Any) -> None:
+def test_logistic__calibration_meets_its_sums() -> None:
     X, noise, u = data(1500)
     y = labels_of(X, noise)
-    c = quiet(X, y, sample_weight=u, size=150, method=face.Logistic(reads=reads), chunks=400)
+    c = quiet(X, y, sample_weight=u, size=150, method="logistic", chunks=400)
     labels, v = y[c.indices], c.weights
     met = set(c.provenance["calibration"]["met"])
     for one in (0, 1):
@@ -154,17 +137,15 @@ def test_logistic__calibration_meets_its_sums(reads: Any) -> None:
         if "class means" in met:
             sums = v[labels == one] @ c.points[labels == one]
             assert np.allclose(sums, u[y == one] @ X[y == one], rtol=1e-5)
-    assert {"class totals"} < met
-    if reads == 2:
-        assert "gradient" in met
-        options = {"C": 1.0, "tol": 1e-8, "max_iter": 10**4}
-        whole = LogisticRegression(**options).fit(X, y, u)
-        part = LogisticRegression(**options).fit(c.points, labels, v)
-        costs = [
-            np.square(m.coef_).sum() / 2 - u @ m.predict_log_proba(X)[np.arange(1500), y]
-            for m in (whole, part)
-        ]
-        assert costs[1] <= costs[0] * 1.003
+    assert {"class totals", "gradient"} <= met
+    options = {"C": 1.0, "tol": 1e-8, "max_iter": 10**4}
+    whole = LogisticRegression(**options).fit(X, y, u)
+    part = LogisticRegression(**options).fit(c.points, labels, v)
+    costs = [
+        np.square(m.coef_).sum() / 2 - u @ m.predict_log_proba(X)[np.arange(1500), y]
+        for m in (whole, part)
+    ]
+    assert costs[1] <= costs[0] * 1.003
 
 
 @pytest.mark.parametrize("k", [2, 3])

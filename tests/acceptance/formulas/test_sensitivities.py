@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -63,42 +62,6 @@ def test_strong__scores_of_k_means_are_those_of_algorithm_2() -> None:
         total = np.concatenate(found)
         assert np.allclose(total / total.sum(), wanted / wanted.sum(), rtol=1e-6)
         assert np.allclose(face.total_scores(method, *blocks), [s.sum() for s in found], rtol=1e-6)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_logistic__scores_of_one_read_and_their_sums(intercept: bool) -> None:
-    """All rows of a factorial design have the same leverage, so that the sums are exact."""
-    cube = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
-    X = np.tile(cube, (40, 1)) + (7.0 if intercept else 0.0)
-    y = np.arange(len(X)) // 8 % 2
-    n, columns = len(X), 3 + intercept
-    method = face.Logistic(reads=1, intercept=intercept)
-    blocks = [face.block(X[at], None, y[at]) for at in (slice(0, 80), slice(80, n))]
-    found = face.scores(method, *blocks)
-    one = math.sqrt(columns / n) + 1 / n
-    assert np.allclose(np.concatenate(found), one, rtol=1e-6)
-    assert np.allclose(face.total_scores(method, *blocks), [80 * one, (n - 80) * one], rtol=1e-6)
-
-
-def test_logistic__rows_ten_times_as_long_have_more_than_the_root() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 2))
-    X[::60] *= 40.0
-    y = (np.arange(600) % 2).astype(int)
-    u = np.full(600, 1.7)
-    gaps = X - read.mean_of(X, u)
-    leverage = 1 / u.sum() + read.leverages(gaps, u)
-    long = leverage / 10 * math.sqrt(u.sum() / 3)
-    wanted = u * (np.maximum(np.sqrt(leverage), long) + 1 / u.sum())
-    assert (long > np.sqrt(leverage)).any()
-    method = face.Logistic(reads=1)
-    found = face.scores(method, face.block(X, u, y))[0]
-    assert np.allclose(found, wanted, rtol=1e-4)
-    assert face.total_scores(method, face.block(X, u, y))[0] >= found.sum() * (1 - 1e-9)
-    two = np.concatenate(face.scores(face.Logistic(), face.block(X, u, y)))
-    assert two.sum() == pytest.approx(1.0, rel=1e-6)
-    sums = face.total_scores(face.Logistic(), face.block(X, u, y))
-    assert np.sum(sums) == pytest.approx(1.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["lightweight", "uniform"])

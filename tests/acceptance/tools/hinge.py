@@ -51,7 +51,7 @@ def mixed(X: Any, y: Any, u: Any, lam: float, *, intercept: bool = True) -> tupl
         margins.append(np.where(own, 1.0, -1.0) * (X @ w + b))
         pull += 1 / (1 + np.exp(2 * (margins[-1] - 1)))
         costs.append(cost)
-    bound = read.svm_scores(X, u, y, opt=min(costs), lam=lam, easy=2)
+    bound = read.svm_scores(X, u, y, opt=min(costs), lam=lam, easy=3)
     activity = u * pull * np.sqrt((gaps**2).sum(axis=1) + unit)
     halves = bound / (2 * bound.sum()) + activity / (2 * activity.sum())
     return bound, halves, np.stack(margins, axis=1)
