@@ -127,7 +127,7 @@ def _svm(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
 def _logistic(data: dict[str, Any]) -> Iterator[Line]:
     for one in data["results"]:
         for family in {key.split("|")[0]: None for key in one["errors"]}:
-            ours, uniform = (one["errors"][f"{family}|{way}"] for way in ("two reads", "uniform"))
+            ours, uniform = (one["errors"][f"{family}|{way}"] for way in ("logistic", "uniform"))
             yield Line(f"{one['set']}, {one['size']:,} rows, {family}", ours, uniform)
 
 

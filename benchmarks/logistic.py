@@ -1,6 +1,6 @@
 """What coresets for logistic regression are worth, beside uniform rows, for nine families.
 
-The two-read form of `Logistic` refines a pilot's solution of one problem. Nine families of queries
+`Logistic` refines a pilot's solution of one problem. Nine families of queries
 show what is left of it elsewhere, on the protocol of Lu, Raff and Holt (2023), A coreset learning
 reality check, which found many coresets no better than uniform rows: the problem itself, two other
 C, other class weights, half of the features, two other losses, for which the error is that of the
@@ -40,10 +40,12 @@ MADE = (
 METHODS: dict[str, Any] = {
     "uniform": "uniform",
     "uniform by class": None,
-    "one read": Logistic(reads=1),
     "svm": SVM(),
-    "two reads": Logistic(reads=2),
+    "logistic": Logistic(),
 }
+FEW = {"few positives, 40 columns": (40, 0.01), "few positives, 190 columns": (190, 0.02)}
+"""Columns, and the share of one class."""
+
 N_CLASSIFIERS = 30
 
 Model = tuple[np.ndarray, float]
@@ -136,6 +138,15 @@ def made(name: str) -> tuple[np.ndarray, np.ndarray]:
     elif name == "long row":
         X[123] *= 1e4
     return X, y
+
+
+def few_positives(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return 20,000 rows of many columns, of which one class has few."""
+    d, share = FEW[name]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, d))
+    score = X @ rng.normal(size=d) + rng.logistic(size=len(X))
+    return X, np.where(score > np.quantile(score, 1 - share), 1, -1)
 
 
 def many_columns() -> tuple[np.ndarray, np.ndarray]:
@@ -295,6 +306,8 @@ def run(name: str, size: int, trials: int, methods: tuple[str, ...]) -> dict[str
 
 def data_and_labels(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of a set and their labels."""
+    if name in FEW:
+        return few_positives(name)
     return made(name) if name in MADE else data_of(name)
 
 

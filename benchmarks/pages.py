@@ -292,20 +292,16 @@ def logistic(results: Path) -> list[str]:
     """Return errors for the problem that the rows were drawn for, and for others."""
     data = common.read("logistic", results)
     families = dict.fromkeys(key.split("|")[0] for key in data["results"][0]["errors"])
-    ways = ("two reads", "one read", "uniform")
     rows = []
     for family in families:
-        means = {
-            way: [float(np.mean(one["errors"][f"{family}|{way}"])) for one in data["results"]]
-            for way in ways
-        }
-        cells = [common.cell(median(means[way])) for way in ways]
-        for way in ways[:2]:
-            pairs = zip(means[way], means["uniform"], strict=True)
-            cells.append(f"{sum(a > b for a, b in pairs)} of {len(data['results'])}")
-        rows.append([_QUESTIONS.get(family, family), *cells])
-    heads = ["question", "two passes", "one pass", "uniform", "losses, two passes"]
-    heads += ["losses, one pass"]
+        own, uniform = (
+            [float(np.mean(one["errors"][f"{family}|{way}"])) for one in data["results"]]
+            for way in ("logistic", "uniform")
+        )
+        losses = sum(a > b for a, b in zip(own, uniform, strict=True))
+        cells = [common.cell(median(own)), common.cell(median(uniform))]
+        rows.append([_QUESTIONS.get(family, family), *cells, f"{losses} of {len(own)}"])
+    heads = ["question", '`"logistic"`', "uniform", "losses"]
     measured: dict[str, set[int]] = {}
     for one in data["results"]:
         measured.setdefault(one["set"], set()).add(one["size"])
@@ -316,7 +312,7 @@ def logistic(results: Path) -> list[str]:
     trials = seeds_of(one["trials"] for one in data["results"])
     caption = (
         f"Median error in % over {len(measured)} sets and sizes {sizes}, means of {trials}. The "
-        f"last two columns count the cases in which uniform rows have the smaller error. "
+        f"last column counts the cases in which uniform rows have the smaller error. "
         f"{common.stamped(data)}"
     )
     return [caption, "", *common.table(heads, rows)]

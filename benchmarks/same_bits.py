@@ -65,7 +65,6 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
         "mixture": (dc.Mixture(3), X, None),
         "svm": (dc.SVM(), X, y),
         "svm as published": (dc.SVM(variant="paper"), X, y),
-        "svm calibrated": (dc.SVM(variant="calibrated"), X, y),
         "logistic": (dc.Logistic(), X, y),
     }
     modes: dict[str, dict[str, Any]] = {

@@ -39,6 +39,13 @@ ROWS: dict[str, dict[str, Any]] = {
     "table1": {"one": errors(3)},
     "svm_offline": {"one": errors(4)},
     "logistic": {"one": errors(5)},
+    "never_worse": {
+        f"svm, hinge, htru2, {size}": {
+            "own": errors(7, 20),
+            "uniform": [1.5 * error for error in errors(8, 20)],
+        }
+        for size in (250, 500)
+    },
     "table2": {"one": [0.86, 0.85, 0.87]},
     "mixtures": {"one": {"mixture": [-5.1, -5.2, -5.1], "uniform": [-5.2, -5.1, -5.3]}},
     "audit": {"one": {"held": 96, "asked": 100}, "other": {"held": 94, "asked": 100}},
@@ -102,6 +109,17 @@ def test_ratios__limit_growth_of_rows_and_of_their_mean(
         rows[row] = [factor * error for error in rows[row]]
 
     assert worse(frozen, kind, grow) == exceeds
+
+
+@pytest.mark.parametrize(("factor", "exceeds"), [(1.0, []), (1.9, ["250"]), (3.0, ["250", "mean"])])
+def test_never_worse__limits_cells_and_means_of_sets(
+    frozen: Any, factor: float, exceeds: list[str]
+) -> None:
+    def grow(rows: dict[str, Any]) -> None:
+        one = rows["svm, hinge, htru2, 250"]
+        one["own"] = [factor * error for error in one["own"]]
+
+    assert worse(frozen, "never_worse", grow) == [f"svm, hinge, htru2, {cell}" for cell in exceeds]
 
 
 def test_ratios__other_draws_alone_are_chance(frozen: Any) -> None:
