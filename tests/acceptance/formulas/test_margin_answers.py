@@ -87,10 +87,21 @@ def test_classes__certificate_trace_and_core_triples(of_all: bool, intercept: bo
     mean = found.dual @ found.core.differences
     assert np.linalg.norm(mean) == pytest.approx(on_core)
     assert np.allclose(mean / np.linalg.norm(mean), found.w, atol=1e-8)
+    scores = X @ model.coef_.T + model.intercept_
+    assert np.allclose(model.decision_function(X), scores)
+    assert (model.predict(X) == names[y]).all()
     core = model.coreset_
     assert core.indices.tolist() == sorted(set(found.indices.tolist()))
     assert np.array_equal(core.labels, names[y[core.indices]])
     assert np.array_equal(core.points, X[core.indices])
+
+
+def test_classes__of_which_there_are_two_have_one_hyperplane() -> None:
+    X, y = three_classes(40, 2)
+    model = es.StructuredMaxMargin(epsilon=0.02).fit(X, y)
+    lead = X @ model.coef_[0] + model.intercept_[0]
+    assert np.allclose(model.decision_function(X), lead)
+    assert face.margins(model)[0] == pytest.approx(np.where(y == 1, lead, -lead).min(), rel=1e-6)
 
 
 @pytest.mark.parametrize("C", [0.3, 10.0])
@@ -277,7 +288,7 @@ def test_sequences__bad_input_is_refused() -> None:
     labels = y.astype(float)
     labels[8] = np.nan
     for problem, of_rows in (("multiclass", None), ("sequence", groups)):
-        with pytest.raises(face.CoresetError, match="NaN at row 8"):
+        with pytest.raises(face.CoresetError, match="not finite at row 8"):
             es.StructuredMaxMargin(problem).fit(
                 lazy, da.from_array(labels, chunks=6), groups=of_rows
             )

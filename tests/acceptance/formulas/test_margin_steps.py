@@ -13,7 +13,12 @@ import pytest
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.counting import CountingArray
-from tests.acceptance.tools.margins import three_classes, through_zero, two_classes
+from tests.acceptance.tools.margins import (
+    best_without,
+    three_classes,
+    through_zero,
+    two_classes,
+)
 from tests.pairs import each, few
 
 es = face.estimators
@@ -231,24 +236,9 @@ def test_soft__of_many_rows_a_uniform_sample_stands_for_all() -> None:
     assert np.allclose(core.weights, u.sum() / 10_000)
     assert np.array_equal(core.labels, y[core.indices])
     assert (core.provenance["n"], core.provenance["n_dropped"]) == (23_999, 1)
-    blocks = np.bincount(core.indices // 5000) / np.bincount(np.arange(24_000) // 5000, u)
-    assert np.abs(blocks - 10_000 / u.sum()).max() < 0.04
-    other = es.MaxMarginClassifier(random_state=4, on_invalid="drop")
-    with pytest.warns(face.CoresetWarning):
-        other.fit(*chunks)
-    assert not np.array_equal(other.coreset_.indices, core.indices)
 
 
 # --- outliers ------------------------------------------------------------------------------
-
-
-def best_without(X: Any, signs: Any, k: int, *, intercept: bool) -> float:
-    found = []
-    for out in itertools.combinations(range(len(X)), k):
-        left = np.setdiff1d(np.arange(len(X)), out)
-        if len(set(signs[left])) == 2:
-            found.append(read.largest_margin(X[left], signs[left], intercept=intercept))
-    return max(found)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

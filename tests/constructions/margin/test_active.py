@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import ActiveMaxMarginClassifier
 
 W, B = np.array([1.0, -2.0, 0.5, 0.0]) / np.sqrt(5.25), 0.3
@@ -52,15 +49,6 @@ def test_active__guarantee_holds_over_seeds() -> None:
     assert wrong <= 16
 
 
-def test_tell__keeps_a_label_that_softens_the_margin() -> None:
-    X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
-    run = ActiveMaxMarginClassifier(random_state=0, C=5.0).start(X, known=([0, 4], [0, 1]))
-    with pytest.warns(CoresetWarning, match="errors are allowed from here on, with C=5"):
-        found = run.run(lambda rows: (rows[:, 0] % 2).astype(int) if len(rows) else rows)
-    assert found.stopped in {"exhausted", "stalled", "verified"}
-    assert len(set(found.indices.tolist())) == len(found.indices) == found.n_labels + 2
-
-
 def test_run__goes_on_in_another_process() -> None:
     X = separable(600)
     run = ActiveMaxMarginClassifier(random_state=0).start(X)
@@ -71,28 +59,6 @@ def test_run__goes_on_in_another_process() -> None:
     found = copy.run(above)
     assert found.stopped == "verified"
     assert found.indices[0] == request.indices[0]
-
-
-def test_inputs__agree(tmp_path: Path) -> None:
-    import zarr
-
-    X = separable(2000)
-    model = ActiveMaxMarginClassifier(random_state=0)
-    whole = model.start(X).run(above)
-    stored = zarr.create_array(tmp_path / "X.zarr", shape=X.shape, chunks=(300, 4), dtype="f8")
-    stored[:] = X
-    unknown = da.from_array(X, chunks=(300, 4))
-    unknown = unknown[unknown[:, 0] > -np.inf]
-    empty = da.concatenate([da.zeros((0, 4)), unknown])
-    spoilt = np.insert(X, 5, np.nan, axis=0)
-    for data in (str(tmp_path / "X.zarr"), unknown, empty, sp.csr_array(X)):
-        found = model.start(data).run(above)
-        assert np.array_equal(found.indices, whole.indices)
-        assert np.allclose(found.w, whole.w)
-    lazy = da.from_array(spoilt, chunks=(100, 4))
-    found = model.set_params(on_invalid="drop").start(lazy).run(above)
-    shifted = whole.indices + (whole.indices >= 5)
-    assert np.array_equal(found.indices, shifted)
 
 
 def test_ask__goes_on_after_a_read_that_failed() -> None:

@@ -8,13 +8,9 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
 
-from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.structured import MultiClassProblem, structured_margin
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators import StructuredMaxMargin, StructuredProblem
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.estimators import MaxMarginClassifier, StructuredMaxMargin, StructuredProblem
 
 Array = np.ndarray[Any, Any]
 
@@ -72,43 +68,20 @@ def test_classes__are_those_of_all_rows() -> None:
     assert model.classes_.tolist() == list(range(8))
 
 
-def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> StructuredMaxMargin:
-    """Several classes, in memory or in Dask blocks of so many rows."""
-    if chunks is not None:
-        X = da.from_array(X, chunks=(chunks, X.shape[1]))
-        y = da.from_array(np.asarray(y), chunks=chunks)
-    return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
-
-
-def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:
+def test_inputs__sparse_float32_offset_unknown_chunks_and_rows_without_weight() -> None:
     X, y = classes_of(400, 3, 4, 7)
-    dense = multiclass(X, y, epsilon=0.01).margin_
-    assert np.isclose(dense, multiclass(sp.csr_array(X), y, epsilon=0.01).margin_)
-    far = X.astype(np.float32) + np.float32(1e4)
-    offset = multiclass(far, y, epsilon=0.01)
-    near = multiclass(far.astype(np.float64) - 1e4, y, epsilon=0.01)
-    assert np.isclose(offset.margin_, near.margin_, rtol=1e-6)
+    best = MaxMarginClassifier().fit(X, y).margin_
     spoilt, wrong = np.insert(X, 3, -X[7], axis=0), np.insert(y, 3, y[7])
     weights = np.insert(np.ones(400), 3, 0.0)
-    blocks = row_blocks(spoilt, wrong, weights, chunks=90)
-    known = summarise_classes(blocks)
-    problem = MultiClassProblem.of(known, intercept=True)
-    light = structured_margin(blocks, problem, 0.01, classes=known.classes)
-    assert np.isclose(light.core_margin, dense, rtol=0.02)
-    assert 3 not in light.indices
-    unknown = da.from_array(X, chunks=(90, 4))
-    mask = unknown[:, 0] > -np.inf
-    lazy = multiclass(unknown[mask], da.from_array(y, chunks=90)[mask], epsilon=0.01)
-    assert np.isclose(lazy.margin_, dense, rtol=0.02)
-    assert set(lazy.result_.indices.tolist()) <= set(range(400))
-
-
-def test_multiclass__digits_of_real_handwriting() -> None:
-    X, y = load_digits(n_class=5, return_X_y=True)
-    model = StructuredMaxMargin(epsilon=0.2).fit(X, y)
-    assert model.score(X, y) == 1.0
-    assert model.margin_ >= 0.8 * model.core_margin_
-    assert model.decision_function(X).shape == (len(X), 5)
-    lazy = da.from_array(X, chunks=(100, 64))
-    assert (model.predict(lazy).compute() == model.predict(X)).all()
-    assert model.score(lazy, da.from_array(y, chunks=100)) == 1.0
+    light = MaxMarginClassifier(0.01).fit(da.from_array(spoilt, chunks=(90, 4)), wrong, weights)
+    assert 3 not in light.core_indices_
+    lazy = da.from_array(X, chunks=(90, 4))
+    mask = lazy[:, 0] > -np.inf
+    unknown = MaxMarginClassifier(0.01).fit(lazy[mask], da.from_array(y, chunks=90)[mask])
+    sparse = MaxMarginClassifier(0.01).fit(sp.csr_array(X), y)
+    for model in (light, unknown, sparse):
+        assert 0.99 * best * (1 - 1e-6) <= model.margin_ <= best * (1 + 2e-6)
+        assert model.core_margin_ >= best * (1 - 1e-6)
+    far = X.astype(np.float32) + np.float32(1e4)
+    offset = MaxMarginClassifier().fit(far, y).margin_
+    assert np.isclose(offset, MaxMarginClassifier().fit(far - 1e4, y).margin_, rtol=1e-5)
