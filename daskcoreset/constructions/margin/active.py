@@ -683,7 +683,7 @@ class ActiveRun:
                     yield self._request_for(rest.take(new), phase)
                     if self._fit is not fit:  # a row was wrong, or of another class
                         return ""
-                elif fit is not None and self._is_wrong(index, fit):
+                elif fit and self.answers.margins(fit)[self.answers.position_of[index]] <= 0.0:
                     # Only with a finite C: nothing to pay for, nothing to add, so draw again.
                     self._right, self._idle = 0, self._idle + 1
                     return "stalled" if self._idle >= _STALLED else ""
@@ -703,9 +703,6 @@ class ActiveRun:
     def _request_for(self, rows: SelectedRows, phase: Phase) -> LabelRequest:
         first = slice(self._n_left)
         return LabelRequest(rows.keys[first], dense_rows(rows.block.points[first]), phase)
-
-    def _is_wrong(self, index: int, fit: CoreFit) -> bool:
-        return bool(self.answers.margins(fit)[self.answers.position_of[index]] <= 0.0)
 
     def result(self) -> ActiveMargin:
         """Return the result so far."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.constructions.margin.active import (
     ActiveMargin,
@@ -26,7 +26,7 @@ from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.checks import refuse_as
-from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel
+from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel, check_binary
 
 
 class ActiveMaxMarginClassifier(MarginModel):
@@ -236,12 +236,13 @@ class ActiveMaxMarginClassifier(MarginModel):
             pool = open_pool(data.X, on_invalid=self.on_invalid)
             if oracle is not None:
                 return pool, None, oracle
-            return pool, _two_classes(data.y), partial(_look_up, data.y)
-        if oracle is None and y is None:
-            raise InvalidInputError(
-                "this estimator requires y to be passed, but the target y is None",
-                remedy="pass y or an oracle",
-            )
+            with refuse_as("y"):
+                check_classification_targets(data.y)
+            classes = np.unique(data.y)
+            check_binary(classes)
+            return pool, classes, partial(_look_up, data.y)
+        if oracle is None:
+            self._require_labels(y)
         pool = open_pool(X, y, on_invalid=self.on_invalid)
         self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
         return pool, None, oracle or partial(_labels_of_pool, pool)
@@ -285,16 +286,3 @@ def _look_up(labels: Any, _rows: AnyArray, indices: IndexArray) -> list[Any]:
 
 def _labels_of_pool(pool: Pool, _rows: AnyArray, indices: IndexArray) -> AnyArray | None:
     return pool.fetch(indices).block.labels
-
-
-def _two_classes(y: Any) -> AnyArray:
-    with refuse_as("y"):
-        check_classification_targets(y)
-    classes: AnyArray = np.unique(y)
-    if len(classes) > 2:
-        raise InvalidInputError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}",
-            remedy="pass two classes, or use StructuredMaxMargin for more",
-        )
-    return classes

@@ -27,11 +27,12 @@ from daskcoreset.constructions.margin.core_set import (
 from daskcoreset.constructions.margin.outlier import Method, OutlierMargin, OutlierSearch
 from daskcoreset.constructions.margin.structured import MultiClassProblem, structured_margin
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.errors import CoresetWarning, InvalidInputError, NotSeparableError
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import is_in_memory, refuse_as, require_y
@@ -65,16 +66,14 @@ _NEAR_ROWS = 64
 _SOFT_ROWS = 10_000
 
 
-def summarise_two_classes(blocks: RowBlocks) -> ClassSummary:
-    """Read all rows once, and check that they have two classes or more."""
-    summary = summarise_classes(blocks, n_near=_NEAR_ROWS)
-    if len(summary.classes) < 2:
+def check_binary(classes: AnyArray) -> None:
+    """Check that there are at most two classes."""
+    if len(classes) > 2:
         raise InvalidInputError(
-            f"y has one class, {summary.classes.tolist()[0]!r}, but a margin needs two",
+            "Only binary classification is supported. The type of the target is multiclass",
             argument="y",
-            remedy="pass rows of two classes or more",
+            remedy="pass two classes, or use StructuredMaxMargin for more",
         )
-    return summary
 
 
 class MarginModel(DecisionModel):
@@ -170,7 +169,8 @@ class HardMarginModel(MarginModel):
         self._validate_params()
         blocks = self._labelled_blocks(X, y, sample_weight)
         refuse_wide(blocks)
-        summary = summarise_two_classes(blocks)
+        summary = summarise_classes(blocks, n_near=_NEAR_ROWS)
+        check_classes(summary.classes[:2], summary.n_used)
         try:
             found = self._separate(blocks, summary)
         except NotSeparableError as error:
@@ -553,11 +553,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, None)
 
     def _separate(self, blocks: RowBlocks, summary: ClassSummary) -> OutlierMargin:
-        if len(summary.classes) > 2:
-            raise InvalidInputError(
-                "Only binary classification is supported. The type of the target is multiclass",
-                remedy="select two classes",
-            )
+        check_binary(summary.classes)
         search = OutlierSearch(
             blocks,
             summary,

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.constructions.margin.core_set import CoreSet
 from daskcoreset.constructions.margin.sequence import SequenceProblem
 from daskcoreset.constructions.margin.structured import (
@@ -22,16 +23,13 @@ from daskcoreset.constructions.margin.structured import (
     share_right,
     structured_margin,
 )
+from daskcoreset.core.labels import check_classes
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.estimators.checks import is_in_memory, refuse_as
-from daskcoreset.estimators.margin.max_margin import (
-    MARGIN_CONSTRAINTS,
-    MarginModel,
-    summarise_two_classes,
-)
+from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel
 from daskcoreset.execution.engine import map_reduce, map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
@@ -193,7 +191,8 @@ class StructuredMaxMargin(MarginModel):
     def _problem_of(self, blocks: RowBlocks) -> tuple[StructuredProblem, AnyArray | None]:
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
-        summary = summarise_two_classes(blocks)
+        summary = summarise_classes(blocks)
+        check_classes(summary.classes[:2], summary.n_used)
         d, K = blocks.schema.n_features, len(summary.classes)
         if self.problem == "sequence":
             return SequenceProblem(d, K, bias=float(self.fit_intercept)), summary.classes
