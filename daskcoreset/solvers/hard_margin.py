@@ -146,7 +146,7 @@ def _shortest_vector(
     """
     scale = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)))
     n_groups = int(groups.max()) + 1
-    dual = _scaled(_guess(rows, groups, n_groups), groups)
+    dual = _guess(rows, groups, n_groups)
     best: tuple[FloatArray, FloatArray, float] | None = None
     # Every set of active rows occurs once at most. The limit only guards against rounding.
     remaining_steps = 10 * (len(rows) + rows.shape[1]) + 100
@@ -181,7 +181,8 @@ def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
     r"""Coefficients by non-negative least squares, as Lawson and Hanson (1974, chapter 23).
 
     Minimising :math:`|Z^T a|^2 + c^2 \sum_g (\sum_{i \in g} a_i - 1)^2` over a >= 0 gives a
-    multiple of the answer for one group, and nearly so for more.
+    multiple of the answer for one group, and nearly so for more. The coefficients of every group
+    are brought to sum one. A group without any gets its first row.
     """
     from scipy.optimize import nnls
 
@@ -193,18 +194,12 @@ def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
     try:
         guess: FloatArray = nnls(matrix, target)[0]
     except RuntimeError:  # its limit of steps; what follows gets there from anywhere
-        return np.zeros(len(rows))
-    return guess
-
-
-def _scaled(start: FloatArray, groups: IndexArray) -> FloatArray:
-    """Bring coefficients to sum one in every group. A group without any gets its first row."""
-    dual, sums = start.copy(), np.bincount(groups, weights=start)
+        guess = np.zeros(len(rows))
+    sums = np.bincount(groups, weights=guess)
     for g in np.flatnonzero(~(sums > 0.0)):
-        dual[np.flatnonzero(groups == g)[0]] = 1.0
+        guess[np.flatnonzero(groups == g)[0]] = 1.0
         sums[g] = 1.0
-    scaled: FloatArray = dual / sums[groups]
-    return scaled
+    return guess / sums[groups]
 
 
 def _to_corral(

@@ -32,7 +32,7 @@ from daskcoreset.constructions.margin.core_set import (
     grow_core_set,
     not_separable,
 )
-from daskcoreset.core.block import Block, labels_of
+from daskcoreset.core.block import Block, class_codes, labels_of
 from daskcoreset.core.invalid import InvalidRow
 from daskcoreset.core.linalg import dense, inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -297,16 +297,12 @@ def _starts_of(block: Block) -> IndexArray:
 def _codes_of(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
     """Return the labels of a block as numbers, or the first one that cannot be a number."""
     labels = labels_of(block)
-    if classes is None:
-        whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
-        bad = np.broadcast_to(whole != np.floor(whole), (len(block),))
-        codes = np.zeros(len(block), np.int64) if bad.any() else labels.astype(np.int64)
-    else:
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1).astype(np.int64)
-        bad = classes[codes] != labels
-    if not bad.any():
-        return codes
-    row = int(np.flatnonzero(bad)[0])
+    if classes is not None:
+        return class_codes(block, classes)
+    whole = labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.full(len(block), 0.5)
+    if (whole == np.floor(whole)).all():
+        return labels.astype(np.int64)
+    row = int((whole != np.floor(whole)).argmax())
     problem = f"y is {labels[row]!r}{{row}}, which is no class"
     return InvalidRow(problem, block.number_of(row), "y", "pass labels of the classes only")
 

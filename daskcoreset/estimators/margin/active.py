@@ -25,7 +25,7 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.checks import refuse_as
+from daskcoreset.estimators.checks import refuse_as, require_y
 from daskcoreset.estimators.margin.max_margin import MARGIN_CONSTRAINTS, MarginModel, check_binary
 
 
@@ -242,7 +242,7 @@ class ActiveMaxMarginClassifier(MarginModel):
             check_binary(classes)
             return pool, classes, partial(_look_up, data.y)
         if oracle is None:
-            self._require_labels(y)
+            require_y(self, y)
         pool = open_pool(X, y, on_invalid=self.on_invalid)
         self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
         return pool, None, oracle or partial(_labels_of_pool, pool)

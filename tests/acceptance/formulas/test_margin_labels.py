@@ -255,6 +255,8 @@ def test_labels__budget_and_oracle_that_fails() -> None:
             lambda _, indices: y[indices]
         )
         assert (result.n_labels, result.stopped) == (most, "max_labels")
+    with pytest.raises(face.CoresetError, match="requires y"):
+        es.ActiveMaxMarginClassifier().fit(da.from_array(X, chunks=(100, 3)))
     calls: list[int] = []
 
     def failing(rows: Any, indices: Any) -> Any:
