@@ -121,7 +121,7 @@ def test_n_clusters__that_take_too_long_are_refused() -> None:
     with refused("n_clusters", said):
         face.build(rows, size=size, method=face.StrongKMeans(size))
     with refused("n_clusters", "1,000,000 centers of"):
-        face.estimators.CoresetKMeans(size).fit(np.zeros((size, 3), dtype=np.float32))
+        face.estimators.CoresetKMeans(size).fit(np.arange(5.0 * size).reshape(size, 5))
 
 
 def test_typing_errors__get_a_suggestion() -> None:
