@@ -34,7 +34,7 @@ CHANGES: dict[str, tuple[Thing, Change]] = {
 }
 """How something is changed."""
 
-KINDS: tuple[Kind, ...] = ("killed", "power cut", "full")
+KINDS: tuple[Kind, ...] = ("killed", "full", "power cut")
 
 same = face.WeightedPoints.equals
 
@@ -71,7 +71,9 @@ def test_change__is_whole_whichever_call_fails(
             change(thing.opened(place))
         after, n_calls = thing.read(place), failing.calls
         assert not same(before, after)
-        for number, call in enumerate(range(0, 2 * n_calls, max(1, n_calls // N_FAULTS))):
+        # A coreset is read in no time. It is replaced by two renames, with nothing between them.
+        stride = 1 if name == "coreset" else max(1, n_calls // N_FAULTS)
+        for number, call in enumerate(range(0, 2 * n_calls, stride)):
             place.clear()
             for file, content in made.items():
                 place.kept.write(file, content)
@@ -84,7 +86,7 @@ def test_change__is_whole_whichever_call_fails(
                 change(thing.opened(place))
             found = thing.read(place)
             assert same(found, after) or (same(found, before) and not failing.finished)
-            if failing.finished:
+            if failing.finished and call >= failing.calls:  # no call was left that could fail
                 break
     assert failing.finished
     assert number > 3

@@ -76,7 +76,7 @@ class Place:
     def clear(self) -> None:
         """Remove all."""
         if isinstance(self.kept, Folder):
-            shutil.rmtree(self.kept.path)
+            shutil.rmtree(self.kept.path, ignore_errors=True)
         else:
             self.kept.remove(*self.kept.names())
 
