@@ -46,6 +46,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> kmeans_cost(np.array([[0.0], [1.0], [5.0]]), [[0.0], [5.0]])
     1.0
     >>> kmeans_cost(np.array([[0.0], [1.0]]), [np.zeros((1, 1)), np.ones((1, 1))])
