@@ -147,13 +147,17 @@ class PilotDraws:
         def means() -> Iterator[Target]:
             return class_sums(points, codes, sums)
 
+        # Weights meet no more sums than there are rows.
+        p, d = pilot.coef.shape
+        counts = {(_GRADIENT, _MEANS): p * (d + 2) + sums.size, (_GRADIENT,): p * (d + 2)}
+        ladder = [names for names, count in counts.items() if count < len(points)]
         found = calibrate_classes(
             drawn.weights,
             codes,
             class_weights,
             {_GRADIENT: gradient, _MEANS: lambda: join_targets(means())},
-            [(_GRADIENT, _MEANS), (_GRADIENT,)],
-            kept={_MEANS: means},
+            ladder,
+            kept={_MEANS: means} if ladder else {},
         )
         return drawn._replace(weights=found.weights, facts=found.describe())
 

@@ -233,25 +233,14 @@ class SVM(PilotMethod):
     ) -> Pilot:
         """Return the pilot with the classifiers of these rows."""
         targets = signs_of(codes, len(pilot.classes))
-        return self._with_model(pilot, self._solved(points, targets, weights, pilot))
+        return self._with_model(pilot, self._solved(points, targets, weights))
 
     def _solved(
-        self,
-        points: FloatArray,
-        targets: FloatArray,
-        weights: FloatArray,
-        near: Pilot | None = None,
+        self, points: FloatArray, targets: FloatArray, weights: FloatArray
     ) -> list[LinearFit]:
-        """Fit a classifier of every problem, beginning near others if there are any."""
-        starts: list[FloatArray | None] = [None] * targets.shape[1]
-        if near is not None:
-            shifts = near.intercept[:, np.newaxis][:, : int(self.intercept)]
-            starts = list(np.concatenate([near.coef, shifts], axis=1))
+        """Fit a classifier of every problem, as well as a user does."""
         solve = partial(solve_svm, points, intercept=self.intercept, tol=_TOL)
-        return [
-            solve(signs, weights, self.lam, start=start)
-            for signs, start in zip(targets.T, starts, strict=True)
-        ]
+        return [solve(signs, weights, self.lam) for signs in targets.T]
 
     def _with_model(self, pilot: Pilot, fits: list[LinearFit]) -> Pilot:
         coef = np.stack([fit.coef for fit in fits])

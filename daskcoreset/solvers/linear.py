@@ -14,7 +14,8 @@ dual problem, so that every solution comes with a lower bound of the optimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,6 @@ from daskcoreset.solvers.newton import LossesOfMargins
 
 # Widths h of the rounding, one after the other; each starts where the last one ended.
 _WIDTHS = (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
-
-# Widths from a start that is near, for solutions that are only compared with each other: the last
-# one leaves at most h/4 of the weight above the optimum.
-_NEAR_WIDTHS = (0.1, 0.01, 1e-3)
 
 # Newton steps at a width; some ten are taken.
 _MAX_STEPS = 60
@@ -69,7 +66,6 @@ def solve_svm(
     *,
     intercept: bool = True,
     tol: float = 1e-6,
-    start: FloatArray | None = None,
     max_steps: int | None = None,
 ) -> LinearFit:
     r"""Minimise F over all linear classifiers.
@@ -88,10 +84,6 @@ def solve_svm(
         Whether there is a b.
     tol : float, default=1e-6
         Stop as soon as the cost is known to lie within this share of the optimum.
-    start : ndarray of shape (d,), or (d + 1,) with the intercept last, or None, default=None
-        A classifier near the best one. Three roundings are made from it, which is enough to
-        compare solutions. ``bound`` says how near the cost came.
-
     max_steps : int or None, default=None
         Newton steps at most, over all roundings.
 
@@ -125,38 +117,37 @@ def solve_svm(
         # The solution is a combination of rows: found in the space that they span.
         basis, triangle = np.linalg.qr(rows.T)
         rows = triangle.T
-    d = rows.shape[1]
     # The last column is that of the intercept, which has no penalty.
     rows = np.column_stack([rows, np.full(len(rows), float(intercept))])
-    v = np.zeros(d + 1)
-    if start is not None:
-        coef, shift = start[: len(mean)], float(start[len(mean) :].sum())
-        v = np.append(coef if basis is None else coef @ basis, shift + coef @ mean)
-    problem = _Problem(rows, signs, weights * float(lam))
-    fit = problem.solve(v, tol, _WIDTHS if start is None else _NEAR_WIDTHS, max_steps)
+    # In a unit that changes no digit, so that no square of a weight overflows.
+    unit = 2.0 ** min(max(math.frexp(float(weights.sum()) * lam)[1], 0), 1000)
+    fit = _Problem(rows, signs, weights / unit * lam, 1.0 / unit).solve(tol, max_steps)
     coef = fit.coef if basis is None else basis @ fit.coef
-    return replace(fit, coef=coef, intercept=fit.intercept - float(coef @ mean))
+    return LinearFit(
+        coef,
+        fit.intercept - float(coef @ mean),
+        unit * fit.cost,
+        unit * fit.bound,
+        fit.steps,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Rows whose last column is that of the intercept, and factors of their losses."""
+    """Rows whose last column is that of the intercept, and factors of losses and of the penalty."""
 
     rows: FloatArray
     signs: FloatArray
     weights: FloatArray
+    factor: float
 
-    def solve(
-        self, v: FloatArray, tol: float, widths: tuple[float, ...], max_steps: int | None
-    ) -> LinearFit:
-        penalty = np.append(np.ones(len(v) - 1), 0.0)
+    def solve(self, tol: float, max_steps: int | None) -> LinearFit:
+        best = np.zeros(self.rows.shape[1])
+        penalty = np.append(np.full(len(best) - 1, self.factor), 0.0)
         # With no row near the margin nothing holds the intercept.
         ridge = np.where(penalty, 0.0, 1e-6 * self.weights.sum() + 1e-300)
-        best, lowest, bound, n_steps = v * 0.0, self._cost(v * 0.0), 0.0, 0
-        if (cost := self._cost(v)) < lowest:
-            best, lowest = v, cost
-        v = best
-        for width in widths:
+        v, lowest, bound, n_steps = best, self._cost(best), 0.0, 0
+        for width in _WIDTHS:
             allowed = _MAX_STEPS if max_steps is None else min(_MAX_STEPS, max_steps - n_steps)
             smooth = LossesOfMargins(
                 self.rows, np.diag(penalty), self.weights, RoundedHinge(width), ridge
@@ -173,8 +164,8 @@ class _Problem:
         return LinearFit(best[:-1], float(best[-1]), lowest, bound, n_steps)
 
     def _cost(self, v: FloatArray) -> float:
-        margins = self.signs * (self.rows @ v)
-        return 0.5 * float(v[:-1] @ v[:-1]) + float(self.weights @ np.maximum(1.0 - margins, 0.0))
+        losses = np.maximum(1.0 - self.signs * (self.rows @ v), 0.0)
+        return 0.5 * self.factor * float(v[:-1] @ v[:-1]) + float(self.weights @ losses)
 
     def _dual(self, v: FloatArray, width: float) -> float:
         """Value of the dual problem at the slopes of the rounded hinge."""
@@ -186,6 +177,6 @@ class _Problem:
                 return 0.0
             alpha *= np.where(positive, min(sums) / sums[0], min(sums) / sums[1])
         normal = (alpha * self.signs) @ self.rows[:, :-1]
-        total, square = float(alpha.sum()), float(normal @ normal)
+        total, square = float(alpha.sum()), float(normal @ normal) / self.factor
         scale = 1.0 if square <= total else total / square  # the best multiple up to alpha
         return scale * total - 0.5 * scale * scale * square

@@ -65,6 +65,13 @@ def test_solve_svm__of_more_columns_than_rows_is_the_same_solution() -> None:
         values = wide @ many.coef + many.intercept
         cost = 0.5 * many.coef @ many.coef + np.maximum(1 - signs * values, 0).sum()
         assert cost == pytest.approx(many.cost, rel=1e-9)
-        start = np.append(many.coef, many.intercept) if intercept else many.coef
-        again = solve_svm(wide, signs, np.ones(30), intercept=intercept, start=start)
-        assert again.cost <= many.cost * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("unit", [2.0**520, 2.0**900])
+def test_solve_svm__of_weights_whose_squares_overflow(unit: float) -> None:
+    rng = np.random.default_rng(1)
+    rows, signs = rng.normal(size=(60, 3)), np.where(rng.random(60) < 0.4, 1.0, -1.0)
+    found = solve_svm(rows, signs, np.full(60, unit))
+    costs = np.maximum(1 - signs * (rows @ found.coef + found.intercept), 0).sum() * unit
+    assert found.cost == pytest.approx(costs, rel=1e-9)
+    assert 0.0 <= found.bound <= found.cost * (1 + 1e-9)
