@@ -160,6 +160,12 @@ class StructuredMaxMargin(MarginModel):
                 argument="groups",
                 remedy="pass one sequence number per row",
             )
+        if groups is not None and self.problem == "multiclass":
+            raise InvalidInputError(
+                'groups is given, but each row is an example of problem="multiclass"',
+                argument="groups",
+                remedy='leave it out, or pass problem="sequence"',
+            )
         blocks = self._labelled_blocks(X, y, groups=groups)
         problem, classes = self._problem_of(blocks)
         solve = partial(
