@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import class_inclusion, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.errors import InvalidInputError
+
+T = TypeVar("T")
 
 __all__ = ["Candidates", "Drawn", "best_of", "spatial_order", "strata", "systematic_draw"]
 
@@ -181,8 +183,8 @@ def strata(candidates: Candidates, second: FloatArray) -> IndexArray:
     return np.concatenate(parts)
 
 
-def best_of(draws: Sequence[Drawn], losses: Sequence[float]) -> Drawn:
-    """Return the draw of the least loss, the first of equal ones."""
+def best_of(draws: Sequence[T], losses: Sequence[float]) -> T:
+    """Return the draw of the least loss, the first of equal ones. A draw may come with a model."""
     return draws[int(np.argmin(losses))]
 
 

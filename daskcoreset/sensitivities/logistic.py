@@ -111,7 +111,6 @@ class Logistic(PilotMethod):
         bounds = Leverage(moments.weight, center - origin, root, self.intercept)
         none = Pilot(
             sample.classes,
-            sample.n_rows,
             origin,
             np.zeros((p, d)),
             np.zeros(p),

@@ -47,8 +47,6 @@ class Pilot:
     ----------
     classes : ndarray of shape (K,)
         Sorted labels.
-    n_rows : int
-        Rows of positive weight.
     origin : ndarray of shape (d,), float64
         Subtracted from rows before anything else is done with them. Zero without intercept.
     coef : ndarray of shape (p, d), float64
@@ -69,7 +67,6 @@ class Pilot:
     """
 
     classes: AnyArray
-    n_rows: int
     origin: FloatArray
     coef: FloatArray
     intercept: FloatArray

@@ -14,7 +14,13 @@ from daskcoreset.core.block import Block, class_codes, concatenate
 from daskcoreset.core.raking import Target, calibrate_classes, class_sums, join_targets
 from daskcoreset.core.sampling import StratifiedReservoir
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.sensitivities.draw import Candidates, Drawn, SystematicDraws, systematic_draws
+from daskcoreset.sensitivities.draw import (
+    Candidates,
+    Drawn,
+    SystematicDraws,
+    best_of,
+    systematic_draws,
+)
 from daskcoreset.sensitivities.least_squares import gaps_of
 
 # Rows that judge draws, and numbers in them: 8 MiB of float32. Of a class at least 128.
@@ -132,11 +138,15 @@ class PilotDraws:
 
     def _calibrated(self, drawn: Drawn) -> Drawn:
         """Calibrate weights to class totals, class means, and losses and gradients at the pilot."""
-        if self._work() > _MAX_WORK:
-            return self._scaled(drawn)
         pilot, codes = self.pilot, self._codes[drawn.chosen]
-        points = centred(self.candidates.rows.take(drawn.chosen), pilot)
         class_weights, sums = self._class_sums
+        # Weights meet no more sums than there are rows.
+        p, d = pilot.coef.shape
+        counts = {(_GRADIENT, _MEANS): p * (d + 2) + sums.size, (_GRADIENT,): p * (d + 2)}
+        ladder = [names for names, count in counts.items() if count < len(codes)]
+        if not ladder or self._work() > _MAX_WORK:
+            return self._scaled(drawn)
+        points = centred(self.candidates.rows.take(drawn.chosen), pilot)
 
         def gradient() -> Target:
             losses, pulls = self.method.losses(codes, self._decisions[drawn.chosen])
@@ -147,17 +157,13 @@ class PilotDraws:
         def means() -> Iterator[Target]:
             return class_sums(points, codes, sums)
 
-        # Weights meet no more sums than there are rows.
-        p, d = pilot.coef.shape
-        counts = {(_GRADIENT, _MEANS): p * (d + 2) + sums.size, (_GRADIENT,): p * (d + 2)}
-        ladder = [names for names, count in counts.items() if count < len(points)]
         found = calibrate_classes(
             drawn.weights,
             codes,
             class_weights,
             {_GRADIENT: gradient, _MEANS: lambda: join_targets(means())},
             ladder,
-            kept={_MEANS: means} if ladder else {},
+            kept={_MEANS: means},
         )
         return drawn._replace(weights=found.weights, facts=found.describe())
 
@@ -180,8 +186,7 @@ class PilotDraws:
             return draws[0], models[0]
         found = [self.judged(model, judges.rows) for model in models]
         costs = [one.constant + float(judges.weights @ one.losses) for one in found]
-        best = int(np.argmin(costs))
-        return draws[best], models[best]
+        return best_of([*zip(draws, models, strict=True)], costs)
 
 
 def decisions_of(rows: Block, model: Any) -> FloatArray:

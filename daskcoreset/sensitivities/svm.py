@@ -55,8 +55,6 @@ class Cells(NamedTuple):
         Lower bound of the cost of any classifier of the pilot.
     cost : ndarray of shape (p,), float64
         :math:`F(\tilde w)` of the pilot's classifiers.
-    opt : float
-        The opt of Lemma 2.
     radius : float
         Typical length of an entry of a row, which the entry of one for the intercept is compared
         with.
@@ -67,7 +65,6 @@ class Cells(NamedTuple):
     weights: FloatArray
     floor: float
     cost: FloatArray
-    opt: float
     radius: float
 
 
@@ -183,21 +180,9 @@ class SVM(PilotMethod):
             weights=np.concatenate([part.weights for part in parts]),
             floor=min(fit.bound for fit in fits),
             cost=np.array([fit.cost for fit in fits]),
-            opt=0.0,
             radius=math.sqrt(length) or 1.0,
         )
-        return self._with_model(
-            Pilot(
-                sample.classes,
-                sample.n_rows,
-                origin,
-                np.empty(0),
-                np.empty(0),
-                owners,
-                cells._replace(opt=self._opt(cells, len(sample.classes))),
-            ),
-            fits,
-        )
+        return Pilot(sample.classes, origin, *_model(fits), owners, cells)
 
     def settled(self, pilot: Pilot) -> Pilot:
         """Replace means and weights of the cells, and costs, by those of all rows."""
@@ -213,13 +198,15 @@ class SVM(PilotMethod):
         return replace(
             pilot,
             owners=pilot.owners[used],
-            bounds=cells._replace(opt=self._opt(cells, len(pilot.classes))),
+            bounds=cells,
             sums={**pilot.sums, "weights": weights, "rows": rows},
         )
 
-    def _opt(self, cells: Cells, n_classes: int) -> float:
+    def _opt(self, pilot: Pilot) -> float:
+        """Return the opt of Lemma 2."""
+        cells: Cells = pilot.bounds
         scale = float(self.lam * cells.weights.sum())
-        if n_classes < 2:
+        if len(pilot.classes) < 2:
             # Rows of one class, as in a node of a tree: each may cost as much as lambda.
             return scale
         return max(min(cells.floor, float(cells.cost.min())), 1e-9 * scale)
@@ -233,7 +220,8 @@ class SVM(PilotMethod):
     ) -> Pilot:
         """Return the pilot with the classifiers of these rows."""
         targets = signs_of(codes, len(pilot.classes))
-        return self._with_model(pilot, self._solved(points, targets, weights))
+        coef, intercept = _model(self._solved(points, targets, weights))
+        return replace(pilot, coef=coef, intercept=intercept)
 
     def _solved(
         self, points: FloatArray, targets: FloatArray, weights: FloatArray
@@ -241,10 +229,6 @@ class SVM(PilotMethod):
         """Fit a classifier of every problem, as well as a user does."""
         solve = partial(solve_svm, points, intercept=self.intercept, tol=_TOL)
         return [solve(signs, weights, self.lam) for signs in targets.T]
-
-    def _with_model(self, pilot: Pilot, fits: list[LinearFit]) -> Pilot:
-        coef = np.stack([fit.coef for fit in fits])
-        return replace(pilot, coef=coef, intercept=np.array([fit.intercept for fit in fits]))
 
     def losses(self, codes: IndexArray, decisions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return hinges, and the pulls of hinges that are a little rounded."""
@@ -265,7 +249,7 @@ class SVM(PilotMethod):
             rows, owned = np.flatnonzero(codes == code), np.flatnonzero(pilot.owners == code)
             cells[rows] = owned[assign(points[rows], parts.centers[owned])[0]]
         squares = np.square(points - parts.means[cells]).sum(axis=1)
-        bound = lemma_2(squares, cells, parts.weights, parts.opt, float(self.lam))
+        bound = lemma_2(squares, cells, parts.weights, self._opt(pilot), float(self.lam))
         signs = signs_of(codes, len(pilot.classes))
         steps = np.clip((signs * decisions - 1.0) / _SOFTNESS, -50.0, 50.0)
         lengths = np.sqrt(np.square(points).sum(axis=1) + parts.radius**2)
@@ -335,6 +319,11 @@ class SVM(PilotMethod):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""
         return {**super().parameters(), "lam": float(self.lam)}
+
+
+def _model(fits: list[LinearFit]) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients and intercepts of all problems."""
+    return np.stack([fit.coef for fit in fits]), np.array([fit.intercept for fit in fits])
 
 
 def signs_of(codes: IndexArray, n_classes: int) -> FloatArray:
