@@ -432,16 +432,13 @@ def _chunk_rows(array: Any, rows: range) -> range:
 def _listed(place: StorePath) -> dict[str, str | None] | None:
     """Return the fingerprints of the files below a place in a Zarr store, by their keys.
 
-    None if there is no list, as on servers of the web. A store around another one has the list of
-    that one, if the names of its files are the same.
+    None if there is no list, as on servers of the web.
     """
     import fsspec
     from zarr.core.sync import sync
-    from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore
+    from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
     store: Any = place.store
-    while isinstance(store, WrapperStore):
-        store = store._store  # noqa: SLF001 - which has no public name
     root, found = f"{place.path}/" if place.path else "", dict[str, str | None]()
     if isinstance(store, ObjectStore):
         import obstore
@@ -461,8 +458,7 @@ def _listed(place: StorePath) -> dict[str, str | None] | None:
         found = {name: _fingerprint(info) for name, info in infos.items()}
     else:
         return None
-    keys = {name.removeprefix(root): known for name, known in found.items()}
-    return keys if any(name in keys for name in ZARR_FILES) else None
+    return {name.removeprefix(root): known for name, known in found.items()}
 
 
 class _Branch(_Stored):

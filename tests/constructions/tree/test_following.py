@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import LocalStore, WrapperStore
 
 from daskcoreset import CoresetTree, MergeReduce, open_rows
 from daskcoreset.core.points import WeightedPoints
@@ -177,3 +178,38 @@ def test_refresh__of_an_array_of_another_dtype_with_the_same_numbers(tmp_path: P
     write("i2")
     with pytest.raises(InvalidInputError, match="X is float32, and the rows before it are float64"):
         view.refresh(allow_shrink=True)
+
+
+# --- stores around others -----------------------------------------------------------------
+
+
+class Counting(WrapperStore[Any]):
+    """A store around another one, which counts the chunks that are read."""
+
+    inside, n_chunks = "", 0
+
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        Counting.n_chunks += key.startswith("c/")
+        return await self._store.get(self.inside + key, prototype, byte_range)
+
+
+class Renaming(Counting):
+    """The same, of an array that has another place in the store inside."""
+
+    inside = "inside/"
+
+
+@pytest.mark.parametrize("kind", [Counting, Renaming])
+def test_refresh__of_a_store_around_another_misses_no_change(tmp_path: Path, kind: Any) -> None:
+    """All chunks are read: the list of the store inside may be of other files."""
+    inner = LocalStore(tmp_path / "rows")
+    array = zarr.create_array(
+        inner, name=kind.inside.rstrip("/") or None, shape=(40, 2), chunks=(10, 2), dtype="f8"
+    )
+    array[:] = rows(40)
+    tree = CoresetTree.follow(kind(inner), tmp_path / "tree", size=40, random_state=0)
+    array[15] = [-50.0, -60.0]
+    Counting.n_chunks = 0
+    tree.refresh()
+    assert Counting.n_chunks >= 4
+    assert tree.coreset().points.min(axis=0).tolist() == [-50.0, -60.0]
