@@ -235,6 +235,22 @@ def test_draw__is_even_along_labels_and_margins(classes: int) -> None:
 # --- calibration -------------------------------------------------------------------------------
 
 
+def test_calibration__leaves_out_more_sums_than_rows() -> None:
+    """A gradient of 32 sums, and with class means 92."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 30))
+    y = (X[:, 0] + rng.normal(size=200) > 0.0).astype(int)
+    found: dict[int, set[Any]] = {size: set() for size in (32, 33, 92, 93)}
+    for size, seen in found.items():
+        for seed in range(3):
+            c = quiet(X, y, size=size, method="svm", random_state=seed)
+            if "rows" not in c.provenance:
+                seen.add(wanted(c))
+    assert found[32] <= {NEITHER}
+    assert found[33] | found[92] <= {GRADIENT}
+    assert found[93] == {BOTH}
+
+
 @pytest.mark.nightly
 def test_calibration__leaves_out_what_takes_too_long() -> None:
     rng = np.random.default_rng(0)
