@@ -19,18 +19,22 @@ guide is :doc:`/guides/cubes`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daskcoreset._build import build
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import MissingChunks
 from daskcoreset.core.validation import shown
 from daskcoreset.errors import InvalidTypeError
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.estimators.base import CoresetModel
 from daskcoreset.inputs.options import Rows, open_rows
+
+if TYPE_CHECKING:
+    import xarray as xr
+else:
+    xr = import_optional("xarray")
 
 __all__ = ["CoresetAccessor"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,7 +27,12 @@ from daskcoreset import (
     open_rows,
     plan,
 )
-from daskcoreset.errors import CoresetWarning, InvalidInputError, StoreError
+from daskcoreset.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+)
 from daskcoreset.estimators import (
     CoresetGaussianMixture,
     CoresetKMeans,
@@ -376,3 +383,10 @@ def test_source_rows__of_a_cube_names_a_selection_that_works() -> None:
     told = str(caught.value.remedy).partition("for example ")[2]
     cell = eval(told, {"X": cube, "coreset": coreset, "np": np})  # noqa: S307 - our own message
     assert [float(cell["t"]), float(cell["p"])] == coreset.points[0].tolist()
+
+
+def test_import__without_xarray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    monkeypatch.delitem(sys.modules, "daskcoreset.xarray")
+    with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[xarray\]"'):
+        importlib.import_module("daskcoreset.xarray")

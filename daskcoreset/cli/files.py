@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.cli.options import UsageError
+from daskcoreset.core.messages import import_optional
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.errors import InvalidTypeError, StoreError
 from daskcoreset.execution.progress import count_reads, show_progress
@@ -50,6 +51,8 @@ def labels_to_write(out: str, source: str, *, overwrite: bool) -> Path:
         check_target(out, overwrite=overwrite, kind=_LABELS)
     else:
         file_to_write(out, (*_FILES, ".zarr"), overwrite=overwrite)
+        if place.suffix == ".parquet":
+            import_optional("pyarrow", "OUT")
     data = locate("IN", source)
     if data == place or data in place.parents:
         raise StoreError(f"{out} is a part of IN", remedy="choose another path")
@@ -110,14 +113,13 @@ def _write_file(labels: AnyArray, path: Path, suffix: str) -> None:
     if suffix == ".npy":
         with path.open("wb") as file:
             np.save(file, labels)
-        return
-    import pandas as pd
-
-    frame = pd.DataFrame({"cluster": labels})
-    if suffix == ".csv":
-        frame.to_csv(path, index=False)
+    elif suffix == ".csv":
+        np.savetxt(path, labels, fmt="%d", header="cluster", comments="")
     else:
-        frame.to_parquet(path, index=False)
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"cluster": labels}), path)
 
 
 def write_store(

@@ -183,6 +183,7 @@ def warn_user(message: str) -> None:
 
 # The extra of this package that brings another one.
 _EXTRAS = {
+    "aiohttp": "remote",
     "distributed": "distributed",
     "h5py": "hdf5",
     "matplotlib": "plot",

@@ -22,6 +22,7 @@ from daskcoreset.storage.atomic import (
 )
 from daskcoreset.storage.locations import (
     OBJECT_STORES,
+    WEB,
     RefusedError,
     clean_url,
     clear_errors,
@@ -145,7 +146,7 @@ def find_folder(
     from zarr.storage import ObjectStore
 
     scheme = scheme_of(location) if isinstance(location, str) else None
-    if isinstance(location, str) and scheme in {*OBJECT_STORES, "http", "https"}:
+    if isinstance(location, str) and scheme in {*OBJECT_STORES, *WEB}:
         store = object_store(location, storage_options)
         return ObjectFolder(store, clean_url(location).rstrip("/"))
     if scheme not in {None, "file", "local"}:

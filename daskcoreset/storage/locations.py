@@ -37,6 +37,7 @@ Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 # Of zarr.storage and obstore.store: the schemes of URLs of their stores.
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
+WEB = ("http", "https")
 
 # A single letter is a drive of Windows. `pathlib.Path` leaves one slash of the two of a URL.
 _SCHEME = re.compile(r"(file|local)(?=:/)|[a-z][a-z0-9+.-]+(?=://|::.*://)", re.IGNORECASE)
@@ -129,7 +130,7 @@ def locate(name: str, location: Any, *, follow: bool = True) -> Path | str:
             )
         text = match[1] if os.path.lexists(match[1]) else url2pathname(match[1])
     scheme, colon, _ = text.partition(":")
-    if colon and scheme.lower() in {*OBJECT_STORES, "http", "https"} and not Path(text).exists():
+    if colon and scheme.lower() in {*OBJECT_STORES, *WEB} and not Path(text).exists():
         raise MissingPathError(
             f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes",
             argument=name,
@@ -216,6 +217,8 @@ def filesystem(
         protocol, _, path = url.partition("://")
         make: Any = FsspecStore
         return make(protocol, **options), path
+    if scheme in WEB:
+        import_optional("aiohttp")
     found: tuple[Any, str] = fsspec.url_to_fs(place, **(storage_options or {}))
     return found
 
@@ -238,8 +241,10 @@ def zarr_store(
     scheme = scheme_of(place)
     if scheme in OBJECT_STORES:
         return StorePath(ObjectStore(object_store(place, storage_options)))
-    options, is_web = dict(storage_options or {}) or None, scheme in {"http", "https"}
-    return StorePath(FsspecStore.from_url(place, storage_options=options, read_only=is_web))
+    if scheme in WEB:
+        import_optional("aiohttp")
+    options: Any = dict(storage_options or {}) or None
+    return StorePath(FsspecStore.from_url(place, storage_options=options, read_only=scheme in WEB))
 
 
 def path_of(place: StorePath) -> Path | None:

@@ -176,6 +176,16 @@ def test_predict__and_audit_work_on_the_default_coreset(
     assert "k-means, k=32" in json.loads(capsys.readouterr().out)
 
 
+def test_predict__names_the_extra_that_parquet_needs(
+    npz: Path, out: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call_main("build", npz, out, "--size", 50) == 0
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert call_main("predict", out, npz, tmp_path / "labels.parquet") != 0
+    assert 'pip install "daskcoreset[dataframe]"' in capsys.readouterr().err
+    assert not (tmp_path / "labels.parquet").exists()
+
+
 def test_build__sets_parameters_merges_and_reduces_and_grows(
     npz: Path, out: Path, capsys: Capture
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
@@ -275,6 +276,13 @@ def test_errors__of_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -
         errors.MissingDependencyError, match=r"'sftp://b/x.npy' .*paramiko\); install"
     ):
         build("sftp://me:S3CRET@b/x.npy")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.zarr"])
+def test_errors__of_the_web_name_the_extra(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(errors.MissingDependencyError, match=r'"daskcoreset\[remote\]"'):
+        build(f"http://127.0.0.1:9/{name}")
 
 
 def test_build__of_a_name_that_is_too_long_names_the_argument() -> None:
