@@ -453,6 +453,51 @@ def in_memory(results: Path) -> list[str]:
     return [caption, "", *common.table(heads, rows)]
 
 
+# --- installation ------------------------------------------------------------------------------
+
+
+def install(results: Path) -> list[str]:
+    """Return seconds, bytes and packages of installations, and seconds of what comes first."""
+    data = common.read("install", results)
+    rows = []
+    for name, one in data["results"].items():
+        sizes = [sum(one["packages"].values()), one["downloaded"]]
+        cells = [len(one["packages"]), *(f"{size / 1e6:.0f} MB" for size in sizes)]
+        cells.append(f"{one['install']:.0f} s")
+        for place in range(2 if one["k-means"] else 1):
+            cells += [f"{one[when][place]:.2f} s" for when in ("first", "later")]
+        rows.append([f"`{name}`", *cells, *["-"] * (8 - len(cells))])
+    turns = data["stamp"]["turns"]
+    caption = (
+        "Each alone in a fresh environment, by pip, from files that are downloaded. k-means is of "
+        f"10,000 x 8 rows in memory. Medians of {turns} environments. {common.stamped(data)}"
+    )
+    heads = ["what is installed", "packages", "on disk", "downloaded", "installation"]
+    heads += [f"{when} {what}" for what in ("import", "k-means") for when in ("first", "later")]
+    return [caption, "", *common.table(heads, rows)]
+
+
+def install_packages(results: Path) -> list[str]:
+    """Return the bytes of the ten largest packages."""
+    found = {
+        name: one["packages"] for name, one in common.read("install", results)["results"].items()
+    }
+    largest: dict[str, int] = {}
+    for sizes in found.values():
+        largest |= sizes
+    rows = [
+        [name, *(f"{sizes[name] / 1e6:.0f}" if name in sizes else "-" for sizes in found.values())]
+        for name in sorted(largest, key=lambda one: -largest[one])[:10]
+    ]
+    total = ["all packages", *(f"{sum(sizes.values()) / 1e6:.0f}" for sizes in found.values())]
+    caption = "The ten largest packages, in MB on disk."
+    return [
+        caption,
+        "",
+        *common.table(["package", *(f"`{name}`" for name in found)], [*rows, total]),
+    ]
+
+
 # --- margins -----------------------------------------------------------------------------------
 
 
@@ -621,8 +666,8 @@ TABLES: Mapping[str, Callable[[Path], list[str]]] = {
     each.__name__: each
     for each in (
         headline, quality, peers_stored, peers_kmeans, mixtures, bregman, svm_offline, logistic,
-        kernels, svm_streaming, tree, throughput, in_memory, max_margin, active_margin, one_read,
-        refresh, cube, reliability, by_task.by_task,
+        kernels, svm_streaming, tree, throughput, in_memory, install, install_packages,
+        max_margin, active_margin, one_read, refresh, cube, reliability, by_task.by_task,
     )
 }  # fmt: skip
 
