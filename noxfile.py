@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.2.9"
@@ -87,6 +89,13 @@ def build(session: nox.Session) -> None:
     session.install("build", "twine")
     session.run("python", "-m", "build", "--outdir", "dist")
     session.run("twine", "check", "--strict", "dist/*", external=True)
+
+
+@nox.session(default=False)
+def wheel(session: nox.Session) -> None:
+    """Install the wheel of dist alone, and run the demonstration."""
+    session.install(*map(str, Path("dist").glob("*.whl")))
+    session.run("daskcoreset", "demo")
 
 
 if __name__ == "__main__":
