@@ -94,10 +94,19 @@ def read_only(rows: AnyArray, dtype: Any = None) -> AnyArray:
 
 
 def row_tiles(points: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Go through rows as loops take them, in float64, about a MiB at a time."""
+    """Go through rows as loops take them, in float64, about a MiB at a time.
+
+    A tile is valid until the next one, which may take its place. Workers of Dask return freed
+    memory to the system, so that room for every tile would take as long as the work in it.
+    """
+    room = np.empty((0, 0))
     for rows in tiles(*points.shape):
         tile = points[rows] if isinstance(points, np.ndarray) else points[rows].toarray()
-        yield rows, read_only(tile, np.float64)
+        if tile.dtype != np.float64:
+            room = room if len(room) else np.empty(tile.shape)  # the first tile is the longest
+            room[: len(tile)] = tile
+            tile = room[: len(tile)]
+        yield rows, read_only(tile)
 
 
 def csr_rows(points: Points) -> sp.csr_array:
