@@ -107,10 +107,10 @@ def _libraries(data: dict[str, Any]) -> Iterator[Line]:
         costs = {name: [run["cost"] for run in runs] for name, runs in one["runs"].items() if runs}
         best = min(map(min, costs.values()))
         shares = {name: np.array(found) / best - 1 for name, found in costs.items()}
-        name_of = "synthetic" if one["set"] == "made" else one["set"]
+        where = f"{one['set'].replace('made', 'synthetic')}, {one['k']:,} clusters"
         for name, found in shares.items():
-            if name not in {"CoresetKMeans", "uniform sample"}:
-                yield Line(f"{name_of}, {name}", shares["CoresetKMeans"], found)
+            if "." in name and "CoresetKMeans" in shares:
+                yield Line(f"{where}, {name}", shares["CoresetKMeans"], found)
 
 
 def _svm(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:

@@ -71,56 +71,65 @@ _SAMPLED = {
     "lightweight, paper": "lightweight, as published",
     "uniform": "uniform",
 }
-SHORT = {
+CONTESTANTS = {
     "CoresetKMeans": "`CoresetKMeans`",
-    "KMeans, all rows in memory": "`KMeans` on all rows",
-    "uniform sample": "uniform sample",
-    "MiniBatchKMeans, partial_fit": "`MiniBatchKMeans`",
-    "dask_ml.cluster.KMeans": "dask-ml `KMeans`",
+    "sklearn.KMeans, all rows": "`KMeans`, all rows",
+    "uniform, 10,000 rows": "10,000 uniform rows",
+    "uniform, 50,000 rows": "50,000 uniform rows",
+    "sklearn.MiniBatchKMeans": "`MiniBatchKMeans`",
+    "dask_ml.KMeans": "dask-ml `KMeans`",
+    "faiss.Kmeans, all rows": "faiss, all rows",
+    "faiss.Kmeans": "faiss, its sample",
 }
-"""Contestants of the headline, and how it names them."""
+"""Contestants of `peers_kmeans`, and how the tables name them."""
+HEADLINE = (
+    "CoresetKMeans", "sklearn.KMeans, all rows", "uniform, 50,000 rows", "sklearn.MiniBatchKMeans",
+    "dask_ml.KMeans",
+)  # fmt: skip
 
 
 def above(result: Data, name: str) -> float:
-    """Return the mean cost of a contestant above that of the best run of the set, in per cent."""
+    """Return the mean cost of a contestant above that of the best run of all, in per cent."""
     best = min(run["cost"] for runs in result["runs"].values() for run in runs)
     return 100 * (mean(run["cost"] for run in result["runs"][name]) / best - 1)
 
 
-def contestant(result: Data, name: str) -> list[str]:
-    """Return cost above the best, peak memory and seconds of a contestant."""
-    runs = result["runs"].get(name, [])
-    if not runs:
-        limit = result["stopped"].get(name)
-        return ["not installed" if limit is None else "stopped", "", f"more than {limit} s"]
-    peak = max(run["peak"] for run in runs) / 2**20
-    wall = median(run["wall"] for run in runs)
-    return [f"{above(result, name):.1f} %", f"{peak:.0f} MiB", f"{wall:.1f} s"]
+def peak_of(result: Data, name: str) -> float:
+    """Return the largest memory of the runs of a contestant, in MiB."""
+    return max(run["peak"] for run in result["runs"][name]) / 2**20
 
 
-def synthetic(data: Data) -> Data:
-    """Return the results of the synthetic store."""
-    return next(one for one in data["results"] if one["set"] == "made")
+def median_of(result: Data, name: str, clock: str) -> float:
+    """Return the median seconds of a contestant."""
+    return median(run[clock] for run in result["runs"][name])
 
 
-def _stored(data: Data) -> str:
-    """Return the caption of the tables on the synthetic store."""
-    made, stamp = synthetic(data), data["stamp"]
-    n, d = made["shape"]
-    first = " The runs had priority over other work." if stamp["niceness"] < 0 else ""
+def contest_stamps(results: Sequence[Data]) -> str:
+    """Say which runs made results of `peers_kmeans`, and by which rules."""
+    stamps = {one["stamp"]["commit"]: one["stamp"] for one in results}
+    last = results[-1]["stamp"]
+    versions = ", ".join(f"{name} {one}" for name, one in last["peers"].items())
+    first = " The runs had priority over other work." if last["niceness"] < 0 else ""
+    runs = " ".join(common.stamped({"stamp": stamp}) for stamp in stamps.values())
     return (
-        f"{n:,} x {d} rows in a Zarr store, {made['k']} clusters, {made['size']:,} rows sampled. "
-        f"Mean cost, largest memory and median time of up to {stamp['turns']} runs. `KMeans` on "
-        f"all rows has one start, and a sample has three to five. A run may take "
-        f"{stamp['limit']} s of processor time. {common.stamped(data)}{first}"
+        f"Mean cost, median time and largest memory of at most {last['turns']} runs. A run is "
+        f"stopped after {last['limit']} s of processor time. {runs}{first} Versions: {versions}."
     )
 
 
 def headline(results: Path) -> list[str]:
     """Return the table of the README, and the errors on two real sets."""
     data, quality = (common.read(name, results) for name in ("peers_kmeans", "quality"))
-    made = synthetic(data)
-    rows = [[shown, *contestant(made, name)] for name, shown in SHORT.items()]
+    made = next(one for one in data["results"] if (one["set"], one["k"]) == ("made", 100))
+    rows = []
+    for name in HEADLINE:
+        cells = ["stopped" if name in made["runs"] else "not installed", "", ""]
+        if made["runs"].get(name):
+            cost, peak = f"{above(made, name):.1f} %", f"{peak_of(made, name):.0f} MiB"
+            cells = [cost, peak, f"{median_of(made, name, 'wall'):.1f} s"]
+        rows.append([CONTESTANTS[name], *cells])
+    n, d = made["shape"]
+    caption = f"{n:,} x {d} rows in a Zarr store, 100 clusters. {contest_stamps([made])}"
     cells = {one["set"]: one["cells"] for one in quality["results"]}
 
     def error(name: str, method: str) -> str:
@@ -130,7 +139,6 @@ def headline(results: Path) -> list[str]:
         [error(name, method) for name in ("kdd_bio", "covtype")]
         for method in ("uniform", "`CoresetKMeans`")
     )
-    caption = _stored(data)
     real = (
         f"On kdd_bio and covtype, with {quality['stamp']['k']} clusters and 1,000 rows, uniform "
         f"samples cost {' and '.join(uniform)} more than k-means on all rows. `CoresetKMeans` "
@@ -164,34 +172,45 @@ def quality(results: Path) -> list[str]:
     return [caption, "", *common.table(["set", "size", *_SAMPLED.values()], rows)]
 
 
-def peers_stored(results: Path) -> list[str]:
-    """Return cost, memory and time beside other libraries, on data in a store."""
-    data = common.read("peers_kmeans", results)
-    made = synthetic(data)
-    rows = [[SHORT.get(name, name), *contestant(made, name)] for name in made["runs"]]
-    caption = _stored(data)
-    heads = ["method", "cost above the best run", "peak memory", "time"]
-    return [caption, "", *common.table(heads, rows)]
-
-
 def peers_kmeans(results: Path) -> list[str]:
-    """Return cost and processor time beside other libraries, on real sets."""
-    data = common.read("peers_kmeans", results)
-    real = [one for one in data["results"] if one["set"] != "made"]
+    """Return cost and processor time beside other libraries."""
+    data = common.read("peers_kmeans", results)["results"]
     rows = []
-    for name in dict.fromkeys(name for one in real for name in one["runs"]):
-        cells = [SHORT.get(name, f"`{name}`")]
-        for one in real:
-            runs = one["runs"].get(name)
-            seconds = median(run["cpu"] for run in runs) if runs else 0.0
-            cells.append(f"{above(one, name):.1f} ({seconds:.1f} s)" if runs else "-")
-        rows.append(cells)
-    versions = ", ".join(f"{name} {one}" for name, one in data["stamp"]["peers"].items())
+    for one in data:
+        found = {name: (above(one, name), median_of(one, name, "cpu"))
+                 for name, runs in one["runs"].items() if runs}  # fmt: skip
+        row = [one["set"].replace("made", "synthetic"), f"{one['k']:,}"]
+        for name in CONTESTANTS:
+            if name not in found:
+                row.append("stopped" if name in one["runs"] else "-")
+                continue
+            cost, seconds = found[name]
+            beaten = any(a < cost and b < seconds for a, b in found.values())
+            cell = f"{cost:.1f} ({seconds:.1f} s)"
+            row.append(cell if beaten else f"**{cell}**")
+        rows.append(row)
     caption = (
-        f"Cost above the best run in %, and processor time, for {real[0]['k']} clusters and "
-        f"{real[0]['size']:,} rows sampled. {common.stamped(data)} Versions: {versions}."
+        "Cost above the best run in %, and processor time. Bold: no other method has both a "
+        f"smaller cost and less time. {contest_stamps(data)}"
     )
-    return [caption, "", *common.table(["method", *(one["set"] for one in real)], rows)]
+    return [caption, "", *common.table(["set", "k", *CONTESTANTS.values()], rows)]
+
+
+def peers_memory(results: Path) -> list[str]:
+    """Return peak memory beside other libraries."""
+    sets: dict[str, list[Data]] = {}
+    for one in common.read("peers_kmeans", results)["results"]:
+        sets.setdefault(one["set"], []).append(one)
+    rows = []
+    for name, found in sets.items():
+        n, d = found[0]["shape"]
+        row = [name.replace("made", "synthetic"), f"{n:,} x {d}"]
+        for each in CONTESTANTS:
+            peaks = [peak_of(one, each) for one in found if one["runs"].get(each)]
+            row.append(f"{max(peaks):,.0f}" if peaks else "-")
+        rows.append(row)
+    caption = "Largest memory beyond that of the imports, in MiB, of the runs that ended."
+    return [caption, "", *common.table(["set", "rows", *CONTESTANTS.values()], rows)]
 
 
 # --- mixtures and Bregman clustering -----------------------------------------------------------
@@ -665,7 +684,7 @@ def reliability(results: Path) -> list[str]:
 TABLES: Mapping[str, Callable[[Path], list[str]]] = {
     each.__name__: each
     for each in (
-        headline, quality, peers_stored, peers_kmeans, mixtures, bregman, svm_offline, logistic,
+        headline, quality, peers_kmeans, peers_memory, mixtures, bregman, svm_offline, logistic,
         kernels, svm_streaming, tree, throughput, in_memory, install, install_packages,
         max_margin, active_margin, one_read, refresh, cube, reliability, by_task.by_task,
     )

@@ -1,19 +1,19 @@
-"""k-means by this library and by what a user would take instead, in memory, time and cost.
+"""k-means by this library and by what a user would take instead: cost, time and memory.
 
-Every contestant runs in a process of its own on the same Zarr store, in turns with other seeds: the
-cost of its centers over all rows, seconds from the path to these centers, and peak memory beyond
-its imports. Those that choose rows are given as many and solve by `KMeans` on these. One store is
-made and larger than some memories, with large and small clusters; the others are real sets,
-standardised. On the real sets stand also libraries that have to hold all rows (coreax, faiss) or
-take them one by one in Python (river), with their defaults.
+Every contestant runs in a process of its own on the same Zarr store, with several seeds: the cost
+of its centers over all rows, seconds from the path to these centers, and peak memory beyond its
+imports. Five sets are real and standardised. One is made, with large and small clusters. The
+contestants have their defaults, with these exceptions: `KMeans` on all rows has one start, and on
+uniform rows as many as `CoresetKMeans`. faiss draws 256 rows per cluster itself, and runs on all
+rows too.
 
-Who is slow runs once. Peers that are not installed are left out, and said so; the extra `bench`
-installs them.
+Who is slow runs once. Who is stopped at the limit is not run with more clusters. Peers that are
+not installed are left out, and said so; the extra `bench` installs them.
 
     DASKCORESET_DATA=... python benchmarks/peers_kmeans.py
-    python benchmarks/peers_kmeans.py --sets made --rows 1000000 --limit 60
+    python benchmarks/peers_kmeans.py --sets made --k 10 100 --rows 1000000 --limit 60
 
-Results are written to ``results/peers_kmeans.json``.
+Results are written to ``results/peers_kmeans.json``. Those of other sets and k stay there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import common
 import dask.array as da
@@ -42,275 +44,180 @@ import daskcoreset
 from daskcoreset.datasets import make_mixture
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.solvers.kmeans import auto_starts
 
 NAME = "peers_kmeans"
-SETS = ("htru2", "magic04", "credit", "made")
-COLUMNS = 20  # of the made rows
-CHUNK_ROWS = {"made": 200_000}  # of others 10,000
-MADE, REAL = (100, 10_000), (20, 1000)  # clusters, rows that are chosen
-SLOW = 15.0  # processor seconds; who takes longer runs once
-LEAF = 10_000  # rows of a part in coreax, whose solvers are quadratic in the rows
+SETS = ("skin", "cod_rna", "kdd_bio", "covtype", "flights3m", "made")
+CLUSTERS = (10, 100, 1000)
+COLUMNS, MADE_CLUSTERS = 20, 100  # of the made rows
+CHUNK_ROWS = 100_000
+SLOW = 10.0  # processor seconds; who takes longer runs once
+PEERS = {"scikit-learn": "sklearn", "dask-ml": "dask_ml", "faiss-cpu": "faiss"}  # and modules
+
+Solve = Callable[[str, int, int], np.ndarray]
+"""``solve(path, k, seed)`` returns centers."""
 
 
-class Solved(NamedTuple):
-    """Centers, and the cost that the chosen rows say they have over all rows."""
-
-    centers: np.ndarray
-    told: float | None = None
+def coreset_kmeans(path: str, k: int, seed: int) -> np.ndarray:
+    """Fit this library's estimator."""
+    return CoresetKMeans(k, random_state=seed).fit(path).cluster_centers_
 
 
-def _on_rows(points: np.ndarray, weights: np.ndarray, k: int, seed: int) -> Solved:
-    model = KMeans(k, n_init=3, random_state=seed).fit(points, None, weights)
-    return Solved(model.cluster_centers_, float(model.inertia_))
-
-
-def coreset_kmeans(path: str, k: int, size: int, seed: int) -> Solved:
-    """Fit this library's estimator as it comes."""
-    model = CoresetKMeans(k, size=size, random_state=seed).fit(path)
-    return Solved(model.cluster_centers_, float(model.coreset_inertia_))
-
-
-def uniform_sample(path: str, k: int, size: int, seed: int) -> Solved:
+def uniform(path: str, k: int, seed: int, *, size: int) -> np.ndarray:
     """Solve on rows drawn at random."""
-    rows = daskcoreset.build(
-        path,
-        size=size,
-        method="uniform",
-        random_state=seed,
-        draw=daskcoreset.Draw(sampling="multinomial", passes=2),
-    )
-    return _on_rows(rows.points, rows.weights, k, seed)
+    rows = daskcoreset.build(path, size=size, method="uniform", random_state=seed)
+    model = KMeans(k, n_init=auto_starts(k), random_state=seed)
+    return model.fit(rows.points, sample_weight=rows.weights).cluster_centers_
 
 
-def minibatch(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - chooses no rows
-    """Feed the blocks of the store one by one."""
-    model = MiniBatchKMeans(k, random_state=seed)
-    for block in _blocks(path):
-        model.partial_fit(block)
-    return Solved(model.cluster_centers_)
+def all_rows(path: str, k: int, seed: int) -> np.ndarray:
+    """Load all rows, and run k-means++ and Lloyd once."""
+    return KMeans(k, n_init=1, random_state=seed).fit(_all(path)).cluster_centers_
 
 
-def in_memory(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - likewise
-    """Load everything, where it fits, and run k-means++ and Lloyd once."""
-    model = KMeans(k, n_init=1, random_state=seed).fit(_all(path))
-    return Solved(model.cluster_centers_)
+def minibatch(path: str, k: int, seed: int) -> np.ndarray:
+    """Load all rows, of which it draws its batches."""
+    return MiniBatchKMeans(k, random_state=seed).fit(_all(path)).cluster_centers_
 
 
-def dask_ml(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - likewise
-    """Fit dask-ml's k-means|| and Lloyd, as it comes."""
+def dask_ml(path: str, k: int, seed: int) -> np.ndarray:
+    """Fit dask-ml's k-means|| and Lloyd."""
     from dask_ml.cluster import KMeans as DaskKMeans
 
-    warnings.simplefilter("ignore")
-    model = DaskKMeans(k, random_state=seed).fit(da.from_zarr(path))
-    return Solved(np.asarray(model.cluster_centers_))
+    return np.asarray(DaskKMeans(k, random_state=seed).fit(da.from_zarr(path)).cluster_centers_)
 
 
-def faiss_kmeans(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - likewise
-    """Train faiss's k-means, which draws rows itself where there are many."""
+def faiss_kmeans(path: str, k: int, seed: int, *, rows: int | None = None) -> np.ndarray:
+    """Train faiss's k-means, on at most so many rows per cluster."""
     import faiss
 
     X = _all(path)
-    model = faiss.Kmeans(X.shape[1], k, seed=seed)
+    options = {} if rows is None else {"max_points_per_centroid": rows}
+    model = faiss.Kmeans(X.shape[1], k, seed=seed, **options)
     model.train(X)
-    return Solved(model.centroids)
-
-
-def coreax_herding(path: str, k: int, size: int, seed: int) -> Solved:
-    """Solve on rows of kernel herding, part by part, with its median heuristic for the width."""
-    from coreax.solvers import KernelHerding, MapReduce
-
-    X = _all(path)
-    herding = KernelHerding(size, kernel=_kernel(X, seed), block_size=64)
-    return _reduced(MapReduce(herding, leaf_size=LEAF), X, k, seed)
-
-
-def coreax_cholesky(path: str, k: int, size: int, seed: int) -> Solved:
-    """Solve on the pivots of a randomly pivoted Cholesky decomposition."""
-    import jax
-    from coreax.solvers import RPCholesky
-
-    X = _all(path)
-    solver = RPCholesky(size, random_key=jax.random.key(seed), kernel=_kernel(X, seed))
-    return _reduced(solver, X, k, seed)
-
-
-def _kernel(X: np.ndarray, seed: int) -> Any:
-    from coreax.kernels import SquaredExponentialKernel, median_heuristic
-
-    few = np.random.default_rng(seed).choice(len(X), min(len(X), 1000), replace=False)
-    return SquaredExponentialKernel(length_scale=median_heuristic(X[few]))
-
-
-def _reduced(solver: Any, X: np.ndarray, k: int, seed: int) -> Solved:
-    from coreax import Data
-
-    coreset, _ = solver.reduce(Data(X))
-    rows = X[np.asarray(coreset.unweighted_indices)]
-    return _on_rows(rows, np.full(len(rows), len(X) / len(rows)), k, seed)
-
-
-def river_kmeans(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - no rows
-    """Learn row by row."""
-    from river.cluster import KMeans as RiverKMeans
-
-    return _learned(RiverKMeans(k, seed=seed), path)
-
-
-def river_clustream(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - no rows
-    """Learn row by row, with its hundred micro-clusters."""
-    from river.cluster import CluStream
-
-    return _learned(CluStream(k, seed=seed), path)
-
-
-def _learned(model: Any, path: str) -> Solved:
-    for block in _blocks(path):
-        for row in block.tolist():
-            model.learn_one(dict(enumerate(row)))
-    centers = [[center[j] for j in range(block.shape[1])] for center in model.centers.values()]
-    return Solved(np.array(centers))
+    return np.asarray(model.centroids)
 
 
 def _all(path: str) -> np.ndarray:
     return np.asarray(zarr.open_array(path, mode="r")[:])
 
 
-def _blocks(path: str) -> Iterable[np.ndarray]:
-    store = zarr.open_array(path, mode="r")
-    for start in range(0, store.shape[0], store.chunks[0]):
-        yield np.asarray(store[start : start + store.chunks[0]])
-
-
-CONTESTANTS: dict[str, Callable[[str, int, int, int], Solved]] = {
+CONTESTANTS: dict[str, Solve] = {
     "CoresetKMeans": coreset_kmeans,
-    "uniform sample": uniform_sample,
-    "MiniBatchKMeans, partial_fit": minibatch,
-    "KMeans, all rows in memory": in_memory,
-    "dask_ml.cluster.KMeans": dask_ml,
+    "uniform, 10,000 rows": partial(uniform, size=10_000),
+    "uniform, 50,000 rows": partial(uniform, size=50_000),
+    "sklearn.KMeans, all rows": all_rows,
+    "sklearn.MiniBatchKMeans": minibatch,
+    "dask_ml.KMeans": dask_ml,
+    "faiss.Kmeans, all rows": partial(faiss_kmeans, rows=10_000_000),
     "faiss.Kmeans": faiss_kmeans,
-    "coreax KernelHerding, MapReduce": coreax_herding,
-    "coreax RPCholesky": coreax_cholesky,
-    "river.cluster.KMeans": river_kmeans,
-    "river.cluster.CluStream": river_clustream,
 }
-# Packages that may be missing, by the first word of a contestant.
-PACKAGES = {"dask_ml": "dask_ml", "faiss": "faiss", "coreax": "coreax", "river": "river"}
-# They hold all rows beside kernels of them, or take a row at a time.
-SMALL_ONLY = ("faiss", "coreax", "river")
 
 
-def package_of(name: str) -> str | None:
-    """Return the package that a contestant needs beside those of this library."""
-    return PACKAGES.get(name.replace(".", " ").split()[0])
+def contest(path: str, name: str, k: int, turns: int, *, limit: int) -> list[dict[str, Any]]:
+    """Measure a contestant with several seeds; runs in a process of its own.
 
-
-def contest(path: str, name: str, *numbers: int, limit: int) -> dict[str, Any]:
-    """Measure one contestant; runs in a process of its own, which ends at the limit."""
+    It ends by a signal when a run takes more processor seconds than the limit.
+    """
     import resource  # which Windows has not
 
+    warnings.simplefilter("ignore")
     columns = zarr.open_array(path, mode="r").shape[1]
     with tempfile.TemporaryDirectory() as folder:  # import, and compile what is compiled once
-        tiny = zarr.create_array(f"{folder}/tiny.zarr", shape=(500, columns), dtype="f4")
-        tiny[:] = np.random.default_rng(0).random((500, columns))
-        CONTESTANTS[name](f"{folder}/tiny.zarr", 5, 100, 0)
-    most = int(time.process_time()) + 1 + limit
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
-    before = common.reset_high_water()
-    with common.timed() as clock:
-        centers, told = CONTESTANTS[name](path, *numbers)
-    return {
-        "wall": clock.wall,
-        "cpu": clock.cpu,
-        "peak": common.high_water() - before,
-        "told": told,
-        "centers": np.asarray(centers).tolist(),
-    }
+        tiny = f"{folder}/tiny.zarr"
+        few = np.random.default_rng(0).random((500, columns), dtype=np.float32)
+        zarr.create_array(tiny, data=few)
+        CoresetKMeans(2, size=100).fit(tiny)
+        CONTESTANTS[name](tiny, 2, 0)
+    runs: list[dict[str, Any]] = []
+    for seed in range(turns):
+        most = int(time.process_time()) + 1 + limit
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+        before = common.reset_high_water()
+        with common.timed() as clock:
+            centers = CONTESTANTS[name](path, k, seed)
+        peak = common.high_water() - before
+        took = {"wall": clock.wall, "cpu": clock.cpu, "peak": peak}
+        runs.append({**took, "centers": centers.tolist()})
+        if clock.cpu > SLOW:
+            break
+    return runs
 
 
-def write_set(name: str, path: str, n_rows: int) -> tuple[int, int]:
-    """Write the rows of a set to a store; return their number and that of the columns."""
+def write_set(name: str, path: str, n_rows: int) -> None:
+    """Write the rows of a set to a store."""
     if name == "made":
-        made, _ = make_mixture(n_rows, COLUMNS, n_clusters=MADE[0], imbalance=1000, random_state=0)
-        da.to_zarr(made.rechunk((CHUNK_ROWS[name], COLUMNS)), path)
-        return n_rows, COLUMNS
+        X, _ = make_mixture(
+            n_rows, COLUMNS, n_clusters=MADE_CLUSTERS, imbalance=1000, random_state=0
+        )
+        da.to_zarr(X.rechunk((CHUNK_ROWS, COLUMNS)), path)
+        return
     X = common.dense(load(name).X, np.float64)
     X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
-    chunks = (min(len(X), 10_000), X.shape[1])
-    zarr.create_array(path, data=X.astype("f4"), chunks=chunks)
-    return X.shape
+    zarr.create_array(path, data=X.astype("f4"), chunks=(CHUNK_ROWS, X.shape[1]))
 
 
-def compete(name: str, path: str, names: list[str], args: argparse.Namespace) -> dict[str, Any]:
-    """Run the contestants on one set in turns."""
-    shape = write_set(name, path, args.rows)
-    k, size = MADE if name == "made" else REAL
-    runs: dict[str, list[dict[str, Any]]] = {each: [] for each in names}
-    stopped: dict[str, int] = {}
-    for turn in range(args.turns):
-        for each, done in runs.items():
-            if each in stopped or (done and done[0]["cpu"] > SLOW):
-                continue
-            words = ["--limit", args.limit, "--contest", path, each, k, size, turn]
-            try:
-                run = common.in_child(__file__, *words)
-            except subprocess.CalledProcessError as error:
-                if error.returncode != -signal.SIGXCPU:
-                    raise
-                stopped[each] = args.limit  # it would be stopped in every turn
-                print(f"{name}, {each}: stopped after {args.limit} s", flush=True)
-                continue
-            run["cost"] = float(kmeans_cost(path, np.array(run.pop("centers"))))
-            run["load"] = round(os.getloadavg()[0], 1)
-            done.append(run)
-            print(f"{name}, {each}: {run['cpu']:.1f} s, {run['cost']:.6g}", flush=True)
-    return {"set": name, "shape": shape, "k": k, "size": size, "runs": runs, "stopped": stopped}
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the peers that are installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for package in ("scikit-learn", "dask-ml", "faiss-cpu", "coreax", "jax", "river"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
+def compete(path: str, name: str, k: int, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return cost, seconds and peak memory of the runs of a contestant; none if it was stopped."""
+    try:
+        found: list[dict[str, Any]] = common.in_child(
+            __file__, "--limit", args.limit, "--contest", path, name, k, args.turns
+        )
+    except subprocess.CalledProcessError as error:
+        if error.returncode != -signal.SIGXCPU:
+            raise
+        return []
+    for run in found:
+        run["cost"] = float(kmeans_cost(path, run.pop("centers")))
     return found
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = common.arguments(__doc__, SETS)
-    parser.add_argument("--rows", type=int, default=5_000_000, help="of the made store")
+    parser.add_argument("--k", type=int, nargs="*", default=CLUSTERS)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="of the made store")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
-        "--limit", type=int, default=600, help="processor seconds of each; dropped beyond"
+        "--limit", type=int, default=150, help="processor seconds of each; stopped beyond"
     )
-    parser.add_argument("--contest", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--contest", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.contest:
         path, name, *numbers = args.contest
         print(json.dumps(contest(path, name, *map(int, numbers), limit=args.limit)))
         return
-    missing = [one for one in PACKAGES.values() if importlib.util.find_spec(one) is None]
+    missing = {one for one in PEERS.values() if importlib.util.find_spec(one) is None}
     if missing:
         print(f"{', '.join(missing)}: not installed and left out; the extra bench has them")
-    names = [name for name in CONTESTANTS if package_of(name) not in missing]
+    names = [name for name in CONTESTANTS if name.split(".")[0] not in missing]
     settings = {
-        "rows": args.rows,
         "turns": args.turns,
         "limit": args.limit,
         "niceness": os.nice(0),
-        "peers": versions(),
+        "peers": {one: version(one) for one, module in PEERS.items() if module not in missing},
     }
-    results: list[dict[str, Any]] = []
+    place = args.out / f"{NAME}.json"
+    results = common.read(NAME, args.out)["results"] if place.exists() else []
     for name in common.loadable(args.sets, "made"):
-        few = [one for one in names if name != "made" or package_of(one) not in SMALL_ONLY]
+        stopped: set[str] = set()
         with tempfile.TemporaryDirectory() as folder:
-            results.append(compete(name, str(Path(folder) / "rows.zarr"), few, args))
-        data = {"stamp": common.stamp(**settings), "missing": missing, "results": results}
-        common.write(NAME, data, args.out)
+            path = str(Path(folder) / "rows.zarr")
+            write_set(name, path, args.rows)
+            shape = zarr.open_array(path, mode="r").shape
+            for k in sorted(args.k):
+                runs: dict[str, list[dict[str, Any]]] = {}
+                for each in names:
+                    runs[each] = [] if each in stopped else compete(path, each, k, args)
+                    if not runs[each]:
+                        stopped.add(each)
+                    found = [f"{run['cpu']:.1f} s, {run['cost']:.6g}" for run in runs[each]]
+                    print(f"{name}, k = {k}, {each}: {'; '.join(found) or 'stopped'}", flush=True)
+                stamp = common.stamp(**settings)
+                results = [one for one in results if (one["set"], one["k"]) != (name, k)]
+                results.append({"set": name, "shape": shape, "k": k, "runs": runs, "stamp": stamp})
+                results.sort(key=lambda one: (one["set"] == "made", one["set"], one["k"]))
+                common.write(NAME, {"stamp": stamp, "results": results}, args.out)
 
 
 if __name__ == "__main__":
