@@ -23,7 +23,7 @@ import numpy as np
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
-    ROOT / "README.md", ROOT / "docs" / "guarantees.md",
+    ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "guarantees.md",
     *sorted((ROOT / "docs" / "benchmarks").glob("*.md")),
 )  # fmt: skip
 _MARKED = re.compile(r"<!-- results:(\w+) -->\n(.*?)<!-- /results:\1 -->", re.DOTALL)
@@ -472,6 +472,51 @@ def in_memory(results: Path) -> list[str]:
     return [caption, "", *common.table(heads, rows)]
 
 
+_STEPS = {
+    "plain sum": "sum of all rows, by Dask",
+    "build": "`build`",
+    "cluster": "`CoresetKMeans` on the coreset",
+    "label": "labels of all rows, stored",
+    "uniform": "uniform rows, `CoresetKMeans` on them",
+    "cost": "cost of three solutions on all rows",
+}
+
+
+def billion(results: Path) -> list[str]:
+    """Return time, memory and passes of the steps on a billion rows."""
+    data = common.read("billion", results)
+    found, made = data["results"], data["stamp"]
+    rows = []
+    for name, step in _STEPS.items():
+        one, shared = found["steps"][name], found["workers"].get(name)
+        cells = [f"{one['wall']:.0f} s", f"{one['cpu']:.0f} s", f"{one['peak'] / 1e6:.0f} MB"]
+        cells.append(f"{one['read'] / 1e9:.2f} GB")
+        cells += (
+            [f"{shared['wall']:.0f} s", f"{max(shared['peaks']) / 1e6:.0f} MB"]
+            if shared
+            else ["-", "-"]
+        )
+        rows.append([step, *cells])
+    sizes = found["rows of clusters"]
+    ours, uniform = (
+        found["costs"][name] / found["costs"]["planted"] for name in ("coreset", "uniform")
+    )
+    lost = sum(one["restarted"] for one in found["workers"].values())
+    same = "the same coreset" if found["same bits"] else "another coreset"
+    caption = (
+        f"{made['rows']:,} x {made['columns']} rows of float32 in Zarr, {found['stored'] / 1e9:.2f}"
+        f" GB stored, in {len(sizes)} clusters of about {sizes[-1]:,.0f} to {sizes[0]:,.0f} rows. "
+        f"On all rows, centers from {made['size']:,} rows of the coreset cost {ours:.3f} times the "
+        f"true centers. Those from as many uniform rows cost {uniform:.1f} times as much. Each "
+        f"step on threads is a process of its own with at most {made['limit'] / 1e9:.0f} GB. The "
+        f"two workers with 1 GB each build {same}, and {lost or 'none'} was restarted. "
+        f"{common.stamped(data)}"
+    )
+    heads = ["step", "time", "processor time", "peak memory", "read"]
+    heads += ["time, two workers", "peak memory of a worker"]
+    return [caption, "", *common.table(heads, rows)]
+
+
 # --- installation ------------------------------------------------------------------------------
 
 
@@ -685,7 +730,7 @@ TABLES: Mapping[str, Callable[[Path], list[str]]] = {
     each.__name__: each
     for each in (
         headline, quality, peers_kmeans, peers_memory, mixtures, bregman, svm_offline, logistic,
-        kernels, svm_streaming, tree, throughput, in_memory, install, install_packages,
+        kernels, svm_streaming, tree, throughput, in_memory, billion, install, install_packages,
         max_margin, active_margin, one_read, refresh, cube, reliability, by_task.by_task,
     )
 }  # fmt: skip
