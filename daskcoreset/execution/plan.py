@@ -52,6 +52,9 @@ class Forecast:
         Threads of the largest worker, which is the number of blocks that it holds at a time.
     peak_bytes : int or None
         Predicted peak memory of a worker, without the interpreter and its packages.
+    decoder : str or None
+        Package that decodes X: "zarrs", "zarr", "pyarrow" or "h5py". None if X is in memory, or if
+        Dask reads it.
     merged_chunks : int
         Chunks that cut the features of an xarray object. A task holds this number of chunks
         beside the rows that it makes of them. One if no chunk cuts the features.
@@ -65,6 +68,7 @@ class Forecast:
     block_bytes: int | None
     threads: int
     peak_bytes: int | None
+    decoder: str | None
     merged_chunks: int
 
     def __str__(self) -> str:
@@ -74,13 +78,14 @@ class Forecast:
             "an unknown size" if count is None else format_bytes(count)
             for count in (self.bytes_read, self.peak_bytes)
         )
+        decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         tasks = counted(self.tasks, "task") if self.tasks else "no scheduler"
         if self.merged_chunks > 1:
             tasks += f", {self.merged_chunks} chunks of features merged in each task"
         return (
             f"{counted(self.reads, 'read')} of {rows} rows in "
             f"{counted(self.n_blocks, 'block')}{largest}: "
-            f"{size} in all, {tasks}, "
+            f"{size} in all{decoded}, {tasks}, "
             f"peak {peak} per worker of {counted(self.threads, 'thread')}"
         )
 
@@ -150,6 +155,7 @@ class Plan(Lazy[T]):
             block_bytes=block_bytes,
             threads=threads,
             peak_bytes=peak,
+            decoder=getattr(blocks.arrays["X"], "decoder", None),
             merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
         )
 

@@ -37,6 +37,8 @@ class RowArray(ABC):
         Origin of the rows, for the provenance.
     columns : tuple of str or None
         Names of the features.
+    decoder : str or None
+        Package that decodes what is stored.
     in_memory, sparse : bool
     in_process : bool
         Whether rows are stored in the memory of this process, so that workers cannot read them.
@@ -49,6 +51,7 @@ class RowArray(ABC):
     granularity: int = 1
     name: str | None = None
     columns: tuple[str, ...] | None = None
+    decoder: str | None = None
     in_memory: bool = False
     sparse: bool = False
     in_process: bool = False
@@ -218,6 +221,7 @@ class JoinedRows(RowArray):
         self.shape, self.dtype = (int(self.starts[-1]), *first.shape[1:]), first.dtype
         attrs: Any = (array.attrs for array in arrays)
         self.columns, self.attrs = first.columns, ChainMap(*attrs)
+        self.decoder = first.decoder
         self.in_memory = all(array.in_memory for array in arrays)
         self.in_process = any(array.in_process for array in arrays)
 

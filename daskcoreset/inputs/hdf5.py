@@ -90,6 +90,7 @@ class Hdf5Rows(RowArray):
     """
 
     name: str
+    decoder = "h5py"
 
     def __init__(
         self, dataset: Any, missing_chunks: MissingChunks, place: Place | None = None

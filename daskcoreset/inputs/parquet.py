@@ -123,6 +123,7 @@ class GroupRows(RowArray):
     stored: list[str]
     vectors: Mapping[int, tuple[int, np.dtype[Any]]]
     flat: bool
+    decoder = "pyarrow"
     dtype: np.dtype[Any]
     columns: tuple[str, ...]
     in_process: bool

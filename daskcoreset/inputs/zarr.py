@@ -156,9 +156,13 @@ class CheckedPipeline:
             missing = await self._missing(chunk, spec, selection, np.atleast_1d(values[place]))
             if missing is None:
                 continue
-            if self.may_fill and await self._is_there():
+            what = f"{missing} of {self.name}"
+            if not await self._is_there():
+                with reading(what):
+                    raise FileNotFoundError("no array is there")
+            if self.may_fill:
                 return
-            raise not_stored(f"{missing} of {self.name}", self.metadata.fill_value)
+            raise not_stored(what, self.metadata.fill_value)
 
     async def _is_there(self) -> bool:
         """Whether this process sees the array. Another one than was opened is an error."""
@@ -181,25 +185,53 @@ class CheckedPipeline:
         from zarr.codecs import ShardingCodec
 
         codec = next(iter(getattr(self.metadata, "codecs", ())), None)
+        # Without a fill value the buffer holds zeros.
+        fill = np.zeros((), values.dtype)[()] if spec.fill_value is None else spec.fill_value
+        # Only chunks that may be missing are looked for: that takes a request of an object store.
         if not isinstance(codec, ShardingCodec):
-            # Without a fill value the buffer holds zeros.
-            fill = np.zeros((), values.dtype)[()] if spec.fill_value is None else spec.fill_value
-            # An object store is asked only about chunks that may be missing.
             filled = is_fill(values[:1], fill).all() and is_fill(values, fill).all()
             return self._key(chunk) if filled and not await chunk.exists() else None
         sizes = list(zip(spec.shape, codec.chunk_shape, strict=True))
+        suspects = list(_inner_chunks(selection, sizes, values, fill))
+        if not suspects:
+            return None
         grid = tuple(length // size for length, size in sizes)
         index = await codec._load_shard_index_maybe(chunk, grid)  # noqa: SLF001
         if index is None:
             return self._key(chunk)
-        read = [
-            np.unique(np.arange(length)[part] // size)
-            for (length, size), part in zip(sizes, selection, strict=True)
-        ]
-        for number in itertools.product(*read):
+        for number in suspects:
             if index.get_chunk_slice(number) is None:
                 return f"chunk {'.'.join(map(str, number))} in the shard, {self._key(chunk)},"
         return None
+
+
+def _inner_chunks(
+    selection: Sequence[Any], sizes: Sequence[tuple[int, int]], values: AnyArray, fill: Any
+) -> Iterable[tuple[int, ...]]:
+    """Return the chunks in a shard that are read and may be missing.
+
+    If slices are read, these are the chunks whose first value is the fill value.
+
+    Parameters
+    ----------
+    selection : sequence of slice or index array
+    sizes : sequence of (int, int)
+        Length of the shard, and of the chunks in it, along every axis.
+    values : ndarray
+        What was read.
+    fill : object
+    """
+    if not all(isinstance(part, slice) and part.step in {None, 1} for part in selection):
+        parts = zip(selection, sizes, strict=True)
+        read = [np.unique(np.arange(length)[part] // size) for part, (length, size) in parts]
+        return itertools.product(*read)
+    numbers, firsts = [], []
+    for part, (length, size) in zip(selection, sizes, strict=True):
+        start, stop, _ = part.indices(length)
+        numbers.append(np.arange(start // size, -(-stop // size)))
+        firsts.append(np.maximum(numbers[-1] * size - start, 0))
+    filled = np.argwhere(is_fill(values[np.ix_(*firsts)], fill))
+    return [tuple(axis[i] for axis, i in zip(numbers, at, strict=True)) for at in filled]
 
 
 def _form(metadata: Any) -> tuple[Any, ...]:
@@ -243,6 +275,9 @@ def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= HUGE_BYTES
         granularity = int((outer if whole else inner)[0])
     rows = StoredRows(checked(array, missing_chunks), granularity, store_name(array.store_path))
+    # That of the user's settings has a package of its own.
+    pipeline = rows.array.async_array.codec_pipeline.decoder
+    rows.decoder = type(pipeline).__module__.partition(".")[0]
     store = array.store_path.store
     kinds = type(store).__name__, type(getattr(store, "store", None)).__name__
     rows.in_process = is_of(getattr(store, "fs", None), "memory") or any(
@@ -383,12 +418,16 @@ def decode(array: Any, region: Any) -> AnyArray:
 
 
 def _decoder(array: Any) -> Any:
-    """Return the pipeline of an array, or that of zarrs if it is installed and fits its shards.
+    """Return the pipeline of an array, or that of zarrs if it is installed and fits the array.
 
     Values are the same. If the settings of Zarr name another pipeline than the default, it is kept.
+    zarrs reads files itself, so it would pass by what a store of another class does.
     """
+    from zarr.storage import LocalStore
+
     default: Any = array.codec_pipeline
-    fits = array.shards and array.dtype.kind in "biuf" and array.dtype.isnative
+    numbers = array.dtype.kind in "biuf" and array.dtype.isnative
+    fits = numbers and type(array.store_path.store) is LocalStore
     if not fits or type(default).__name__ != "BatchedCodecPipeline":
         return default
     try:

@@ -42,9 +42,10 @@ def test_checked__any_selection(layout: dict[str, Any], tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[200:], array[200:])
 
 
-def test_decoders__give_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", [{}, {"compressors": None}, {"zarr_format": 2}, SHARDED])
+def test_decoders__give_the_same_bits(layout: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("zarrs", reason="zarrs is not installed")
-    array = stored(tmp_path / "a.zarr", **SHARDED)
+    array = stored(tmp_path / "a.zarr", **layout)
     fast = pickle.loads(pickle.dumps(checked(array)))
     assert type(fast.async_array.codec_pipeline.decoder).__name__ == "ZarrsCodecPipeline"
     for rows in (slice(0, 50), slice(7, 133), slice(199, 200), slice(0, 200)):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import FsspecStore, MemoryStore, ObjectStore, StorePath, ZipStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore, StorePath, ZipStore
 
 from tests.acceptance.face import (
     Coreset,
@@ -64,6 +64,20 @@ def test_labels__of_every_dtype(tmp_path: Path, dtype: str) -> None:
     found = build(X, tmp_path / "y.zarr", size=4, random_state=0)
     assert found.labels is not None
     np.testing.assert_array_equal(found.labels, array[:][found.indices])
+
+
+def test_plan__names_the_decoder(tmp_path: Path) -> None:
+    class OwnStore(LocalStore):
+        """What it reads could differ from its files, so Zarr reads it."""
+
+    stored(tmp_path / "X.zarr", rows())
+    by_path = plan(tmp_path / "X.zarr", size=50, random_state=0)
+    by_zarr = plan(zarr.open_array(OwnStore(tmp_path / "X.zarr")), size=50, random_state=0)
+    fastest = "zarr" if importlib.util.find_spec("zarrs") is None else "zarrs"
+    assert f"decoded by {fastest}," in str(by_path)
+    assert "decoded by zarr," in str(by_zarr)
+    assert "decoded" not in str(plan(rows(), size=50))
+    np.testing.assert_array_equal(by_path.compute().indices, by_zarr.compute().indices)
 
 
 @pytest.mark.parametrize("missing_chunks", ["raise", "fill"])
