@@ -88,12 +88,14 @@ class Block:
 
     def take(self, positions: IndexArray | slice) -> Block:
         """Return the rows at `positions`, numbered as in the block they came from."""
-        rows = np.arange(len(self)) if self.rows is None else self.rows
+        rows: Any = positions if self.rows is None else self.rows[positions]
+        if isinstance(rows, slice):
+            rows = np.arange(len(self))[rows]
         return Block(
             rows_at(self.points, positions),
             self.weights[positions],
             None if self.labels is None else plain_labels(self.labels[positions]),
-            rows[positions],
+            rows,
             None if self.groups is None else self.groups[positions],
         )
 

@@ -16,20 +16,28 @@ WHOLE_UNIT = 1e-7
 
 
 @jit
-def add_gaps(
+def add_gaps(  # noqa: PLR0917 - compiled
     points: AnyArray,
     weights: FloatArray,
     center: FloatArray,
     gaps: FloatArray,
     squares: FloatArray,
+    costs: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Add up weighted gaps between rows and a center, and their squares, of every column."""
+    """Add up weighted gaps between rows and a center, and their squares, of every column.
+
+    Fill `costs` with the weighted squared distances of the rows to the center.
+    """
     for i in range(points.shape[0]):
-        u = weights[i]
+        u, cost = weights[i], 0.0
         for j in range(points.shape[1]):
             gap = points[i, j] - center[j]
-            gaps[j] += u * gap
-            squares[j] += u * gap * gap
+            weighted = u * gap
+            square = weighted * gap
+            gaps[j] += weighted
+            squares[j] += square
+            cost += square
+        costs[i] = cost
 
 
 @jit

@@ -23,7 +23,7 @@ from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_total
+from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_total, weighted
 from daskcoreset.solvers.divergences import (
     Divergence,
     DivergenceParameter,
@@ -233,8 +233,8 @@ class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
             return np.zeros(len(block))
         metric = proposal_distance(self._divergence, summary)
         about, phi = summary.about, summary.error(metric)
-        distances = metric.to_mean(block.points, about.mean)
-        return half_uniform(block.weights, distances, about.weight, phi)
+        costs = weighted(block.weights, metric.to_mean(block.points, about.mean))
+        return half_uniform(block.weights, costs, about.weight, phi)
 
     def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> float:
         """Return the share of the block, as section 4.2 does for k-means."""

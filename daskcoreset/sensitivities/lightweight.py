@@ -8,10 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskcoreset.core.block import Block
-from daskcoreset.core.moments import Moments, distances_to, merge_moments, moments_of
+from daskcoreset.core.moments import (
+    Moments,
+    distances_to,
+    merge_moments,
+    moments_and_costs,
+    moments_of,
+)
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
-from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.base import Scored, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,14 @@ class Lightweight(Sensitivity[Moments]):
 
     def block_summary(
         self, block: Block, previous: Moments | None, rng: np.random.Generator
-    ) -> Moments:
-        """Moments of the block."""
+    ) -> Any:
+        """Return the moments of the block, and scores of its rows by nearly its own mean."""
         del previous, rng
-        return moments_of(block.points, block.weights)
+        if not isinstance(block.points, np.ndarray) or not block.weights.any():
+            return moments_of(block.points, block.weights)
+        moments, costs = moments_and_costs(block.points, block.weights)
+        scores = half_uniform(block.weights, costs, moments.weight, float(costs.sum()))
+        return Scored(moments, scores)
 
     def merge(self, first: Moments, second: Moments) -> Moments:
         """Moments of both."""
@@ -68,8 +78,8 @@ class Lightweight(Sensitivity[Moments]):
         """Return u / 2U + u d(x, mu)^2 / 2 phi."""
         if summary.weight == 0.0:
             return np.zeros(len(block))
-        distances = distances_to(block.points, summary.mean)
-        return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
+        costs = weighted(block.weights, distances_to(block.points, summary.mean))
+        return half_uniform(block.weights, costs, summary.weight, summary.quantization_error)
 
     def total_scores(self, local: Moments, summary: Moments) -> float:
         """Return U_i / 2U + phi_i({mu}) / 2 phi, as in section 4.2."""
@@ -81,21 +91,26 @@ class Lightweight(Sensitivity[Moments]):
         return {"quantization_error": summary.quantization_error}
 
 
-def half_uniform(
-    weights: FloatArray, distances: FloatArray, total_weight: float, phi: float
-) -> FloatArray:
-    """Score rows half by their weights, half by their distances to the mean.
+def weighted(weights: FloatArray, distances: FloatArray) -> FloatArray:
+    """Multiply distances by weights. A row without weight costs nothing, however far away."""
+    with np.errstate(invalid="ignore"):
+        costs: FloatArray = weights * distances
+    costs[weights == 0.0] = 0.0  # not infinity by zero
+    return costs
 
-    By their weights alone where the sum phi of the weighted distances is zero.
+
+def half_uniform(
+    weights: FloatArray, costs: FloatArray, total_weight: float, phi: float
+) -> FloatArray:
+    """Score rows half by their weights, half by their weighted distances to the mean, in place.
+
+    By their weights alone if the sum phi of the weighted distances is zero. `costs`, which are the
+    weighted distances, become the scores: new memory takes longer than the arithmetic.
     """
-    scores: FloatArray = weights * ((1.0 if phi == 0.0 else 0.5) / total_weight)
     if phi > 0.0:
-        # Zero by zero where the distance overflows, on a row that does not count.
-        costs = np.zeros(len(weights))
-        np.multiply(weights, distances, out=costs, where=weights > 0.0)
         costs /= 2.0 * phi
-        scores += costs
-    return scores
+    costs += weights * ((1.0 if phi == 0.0 else 0.5) / total_weight)
+    return costs
 
 
 def half_uniform_total(weight: float, cost: float, total_weight: float, phi: float) -> float:

@@ -97,6 +97,7 @@ def test_contracts__costs_are_unbiased_over_more_seeds(
 def test_lightweight__tiny_spread_does_not_overflow() -> None:
     # phi is 2e-310, whose inverse no float64 holds.
     block = rows([[0.0], [1e-155], [2e-155]])
-    summary = Lightweight().block_summary(block, None, np.random.default_rng(0))
+    proposed = Lightweight().block_summary(block, None, np.random.default_rng(0))
     expected = np.array([0.25, 0.0, 0.25]) + 1 / 6
-    np.testing.assert_allclose(Lightweight().scores(block, summary), expected)
+    np.testing.assert_allclose(Lightweight().scores(block, proposed.summary), expected)
+    np.testing.assert_allclose(proposed.scores, expected)

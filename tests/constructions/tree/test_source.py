@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import LocalStore
 
 from daskcoreset import CoresetTree, open_rows
 from daskcoreset.constructions.tree.source import time_in_name
+from daskcoreset.inputs.zarr import CheckedPipeline
 from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -83,17 +83,17 @@ def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> Non
 def test_refresh__reads_again_what_was_written_while_it_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, get = tmp_path / "rows", LocalStore.get
+    path, read = tmp_path / "rows", CheckedPipeline.read
     array = zarr.create_array(path, shape=(10, 2), chunks=(5, 2), dtype="f8", compressors=None)
     array[:] = 1.0
 
-    async def rewritten(self: Any, key: str, *args: Any, **options: Any) -> Any:
-        found = await get(self, key, *args, **options)
-        if key.endswith("c/0/0"):  # right after it is read
+    async def rewritten(self: Any, batch: Any, *args: Any, **options: Any) -> None:
+        batch = list(batch)
+        await read(self, batch, *args, **options)
+        if any(chunk.path.endswith("c/0/0") for chunk, *_ in batch):  # right after it is read
             (path / "c/0/0").write_bytes(np.full((5, 2), 2.0).tobytes())
-        return found
 
-    monkeypatch.setattr(LocalStore, "get", rewritten)
+    monkeypatch.setattr(CheckedPipeline, "read", rewritten)
     view = CoresetTree.follow(path, tmp_path / "view", size=9, random_state=0)
     monkeypatch.undo()
     done = view.refresh()
