@@ -207,6 +207,11 @@ def _throughput(data: dict[str, Any]) -> Iterator[Line]:
             yield Line(where, [row["ratios"]["stream"][1]], [1])
 
 
+def _readers(data: dict[str, Any]) -> Iterator[Line]:
+    for one in data["results"]:
+        yield Line(one["store"], [np.median(one["ratios"]["build"], axis=0)[0]], [1])
+
+
 COST = "excess cost, %"
 LIKELIHOOD = "log-likelihood"
 TASKS = (
@@ -244,6 +249,8 @@ TASKS = (
          _active("random"), digits=1, more=True),
     Task("few labels", "balanced accuracy, %", "uncertainty sampling", "margins", "active_margin",
          _active("uncertainty"), digits=1, more=True),
+    Task("throughput", "time, ratio", "the fastest plain decode", "throughput", "readers",
+         _readers, digits=2),
     Task("throughput", "processor time, ratio", "a plain pass", "throughput", "throughput",
          _throughput, digits=2),
 )  # fmt: skip

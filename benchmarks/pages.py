@@ -455,6 +455,44 @@ def throughput(results: Path) -> list[str]:
     return [caption, "", *common.table(heads, rows)]
 
 
+def readers(results: Path) -> list[str]:
+    """Return times of builds beside the fastest plain decode of the same bytes."""
+    data = common.read("readers", results)
+    rows = []
+    for one in data["results"]:
+        wall, cpu = (
+            {name: np.quantile(np.array(found)[:, clock], [0.25, 0.5, 0.75])
+             for name, found in one["ratios"].items()}
+            for clock in (0, 1)
+        )  # fmt: skip
+        low, middle, high = wall["build"]
+        fastest = f"{one['fastest']}, {one['seconds'][one['fastest']][0]:.2f} s"
+        others = ", ".join(
+            f"{name} {found[1]:.2f}"
+            for name, found in wall.items()
+            if name != one["fastest"] and not name.startswith(("build", "sum"))
+        )
+        build = f"{middle:.2f} ({low:.2f} to {high:.2f})"
+        plain = f"{wall['sum'][1]:.2f}"
+        clusters = f"{wall['build for clusters'][1]:.2f}"
+        cpu_of_build = f"{cpu['build'][1]:.2f}"
+        rows.append(
+            [one["store"], fastest, others, plain, build, cpu_of_build, clusters, one["decoder"]]
+        )
+    made = data["stamp"]
+    versions = ", ".join(f"{name} {version}" for name, version in made["readers"].items())
+    caption = (
+        f"{made['rows']:,} x 20 rows of float32, {made['turns']} turns side by side. Time over "
+        f"that of the fastest decode, medians, with quartiles for `build`. {common.stamped(data)} "
+        f"Versions: {versions}."
+    )
+    heads = [
+        "store", "fastest plain decode", "other decodes", "Dask's sum", "`build`",
+        "`build`, processor time", "`build`, 10 clusters", "`build` decodes by",
+    ]  # fmt: skip
+    return [caption, "", *common.table(heads, rows)]
+
+
 def in_memory(results: Path) -> list[str]:
     """Return ratios of builds in memory and of streams to simple code."""
     data = common.read("throughput", results)
@@ -730,7 +768,8 @@ TABLES: Mapping[str, Callable[[Path], list[str]]] = {
     each.__name__: each
     for each in (
         headline, quality, peers_kmeans, peers_memory, mixtures, bregman, svm_offline, logistic,
-        kernels, svm_streaming, tree, throughput, in_memory, billion, install, install_packages,
+        kernels, svm_streaming, tree, readers, throughput, in_memory, billion, install,
+        install_packages,
         max_margin, active_margin, one_read, refresh, cube, reliability, by_task.by_task,
     )
 }  # fmt: skip
