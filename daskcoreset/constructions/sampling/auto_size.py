@@ -138,7 +138,7 @@ class _Search:
         else:
             on_data = self._on_data(objective, costs_on_both[:_SOLUTIONS_ON_DATA])
         step = {"size": size, "disagreement": largest, "solutions": len(costs_on_both)}
-        step["reads"] = 2 * self.job.reads + (on_data is not None)
+        step["reads"] = self.job.reads + (on_data is not None)
         self.steps.append(step if on_data is None else step | {"on_data": on_data})
         return on_data is not None and on_data <= self.rule.epsilon
 

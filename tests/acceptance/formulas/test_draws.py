@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.counting import CountingArray
 from tests.acceptance.tools.plain import PlainLogistic
 
 
@@ -147,9 +148,22 @@ def test_grow__is_the_union_of_two_builds_that_agree(normalize: bool) -> None:
     (step,) = rule["steps"]
     seedings = next(t for t in range(1, 99) if 0.8**t <= 0.2)
     assert step["solutions"] == 2 + 1 + seedings
-    assert step["reads"] == 2 * half.provenance["passes"] + 1
+    assert step["reads"] == half.provenance["passes"] + 1
     assert 0.0 < step["disagreement"] <= 0.3
     assert 0.0 < step["on_data"] <= 0.3
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_grow__records_the_reads_of_every_step(passes: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = CountingArray(rng.normal(size=(9000, 2)) * np.exp(rng.normal(size=(9000, 1))))
+    options: dict[str, Any] = {"epsilon": 0.002, "random_state": 4, "draw": face.Draw(passes=passes)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", face.CoresetWarning)
+        c = face.grow(rows.lazy(3000), n_clusters=3, **options)
+    steps = c.provenance["size_rule"]["steps"]
+    assert len(steps) > 1
+    assert set(rows.reads) == {sum(step["reads"] for step in steps)}
 
 
 def test_grow__doubles_up_to_half_the_rows() -> None:
