@@ -7,8 +7,9 @@ import numpy as np
 from daskcoreset.core.jit_numba import jit
 from daskcoreset.core.typing import FloatArray, IndexArray
 
-# Rows whose distances to a center are formed at once, column by column: in vectors.
+# Rows whose distances to a center are formed at once, in vectors, and columns of a step.
 ROWS = 64
+COLUMNS = 4
 
 
 @jit
@@ -22,26 +23,32 @@ def nearest_center(  # noqa: PLR0917 - numba takes arguments by position
 ) -> None:  # pragma: no cover - runs compiled
     """Assign rows to `centers`, numbered from `first`, where these are nearer.
 
-    `room` is of shape (d + 1, `ROWS`). The bits of a distance depend on its row and center alone.
+    Zeros fill the columns of the centers to a multiple of `COLUMNS`, and those of `room`, which is
+    of shape (columns + 1, `ROWS`). The bits of a distance depend on its row and center alone.
     """
     n, d = points.shape
+    width = centers.shape[1]
+    squares = room[width]
     for start in range(0, n, ROWS):
         several = min(ROWS, n - start)
-        for i in range(several):
-            for j in range(d):
+        near, own = distances[start : start + several], labels[start : start + several]
+        for j in range(d):
+            for i in range(several):
                 room[j, i] = points[start + i, j]
         for c in range(centers.shape[0]):
             for i in range(ROWS):
-                room[d, i] = 0.0
-            for j in range(d):
-                x = centers[c, j]
+                squares[i] = 0.0
+            for j in range(0, width, COLUMNS):
+                x0, x1 = centers[c, j], centers[c, j + 1]
+                x2, x3 = centers[c, j + 2], centers[c, j + 3]
                 for i in range(ROWS):
-                    gap = room[j, i] - x
-                    room[d, i] += gap * gap
-            for i in range(several):
-                if room[d, i] < distances[start + i]:
-                    distances[start + i] = room[d, i]
-                    labels[start + i] = first + c
+                    gap0, gap1 = room[j, i] - x0, room[j + 1, i] - x1
+                    gap2, gap3 = room[j + 2, i] - x2, room[j + 3, i] - x3
+                    squares[i] += gap0 * gap0 + gap1 * gap1 + gap2 * gap2 + gap3 * gap3
+            for i in range(several):  # without branches
+                nearer = squares[i] < near[i]
+                near[i] = squares[i] if nearer else near[i]
+                own[i] = first + c if nearer else own[i]
 
 
 @jit
