@@ -157,10 +157,10 @@ def test_grow__is_the_union_of_two_builds_that_agree(normalize: bool) -> None:
 def test_grow__records_the_reads_of_every_step(passes: Any) -> None:
     rng = np.random.default_rng(0)
     rows = CountingArray(rng.normal(size=(9000, 2)) * np.exp(rng.normal(size=(9000, 1))))
-    options: dict[str, Any] = {"epsilon": 0.002, "random_state": 4, "draw": face.Draw(passes=passes)}
+    options: dict[str, Any] = {"random_state": 4, "draw": face.Draw(passes=passes)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", face.CoresetWarning)
-        c = face.grow(rows.lazy(3000), n_clusters=3, **options)
+        c = face.grow(rows.lazy(3000), n_clusters=3, epsilon=0.002, **options)
     steps = c.provenance["size_rule"]["steps"]
     assert len(steps) > 1
     assert set(rows.reads) == {sum(step["reads"] for step in steps)}
