@@ -60,7 +60,7 @@ def scores_error() -> InvalidInputError:
     """Return the error for scores that overflow, or become zero, when they are divided."""
     return InvalidInputError(
         "scores are not finite: X, sample_weight, or a parameter such as "
-        "lam or C is too large or too small",
+        "class_weight, lam or C is too large or too small",
         remedy="scale it",
     )
 

@@ -13,7 +13,6 @@ from daskcoreset.core.block import class_codes
 from daskcoreset.core.sampling import StratifiedSample
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_float, as_int, check_choice, check_flag
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.draw import Candidates, Drawn
@@ -36,7 +35,7 @@ _ROUNDED = RoundedHinge(0.1)
 # Of fits. The trivial classifier may cost a hundredth more than the best one.
 _TOL = 1e-4
 
-# Total weight, times lambda where that is below one, whose square is a number yet.
+# Total weight times lambda of a pilot at least: its square is a number.
 _MIN_WEIGHT = 1e-150
 
 
@@ -153,14 +152,6 @@ class SVM(PilotMethod):
     def start(self, sample: StratifiedSample, moments: Any, rng: np.random.Generator) -> Pilot:
         """Solve and cluster the pilot."""
         del moments
-        weight = float(sample.weights.sum())
-        if not weight * min(float(self.lam), 1.0) >= _MIN_WEIGHT:
-            raise InvalidInputError(
-                f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} "
-                "the losses of the SVM are negligible against |w|^2/2",
-                argument="sample_weight",
-                remedy="raise the weights, or lam",
-            )
         origin, u = np.zeros(sample.points.shape[1]), sample.weights
         if self.intercept:
             origin += np.average(sample.points, axis=0, weights=u)
@@ -227,8 +218,10 @@ class SVM(PilotMethod):
         self, points: FloatArray, targets: FloatArray, weights: FloatArray
     ) -> list[LinearFit]:
         """Fit a classifier of every problem, as well as a user does."""
+        # A smaller weight gives a classifier as close to zero.
+        lam = max(float(self.lam), _MIN_WEIGHT / float(weights.sum()))
         solve = partial(solve_svm, points, intercept=self.intercept, tol=_TOL)
-        return [solve(signs, weights, self.lam) for signs in targets.T]
+        return [solve(signs, weights, lam) for signs in targets.T]
 
     def losses(self, codes: IndexArray, decisions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return hinges, and the pulls of hinges that are a little rounded."""

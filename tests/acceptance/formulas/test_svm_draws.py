@@ -385,16 +385,14 @@ def test_build__rows_without_weight_may_hold_anything() -> None:
 def test_build__weights_that_vanish_beside_the_penalty() -> None:
     X, y, u = two_classes()
     u /= u.sum()
-    for lam, total, right in (
-        (1.0, 1.1e-150, True), (1.0, 0.9e-150, False), (1.5, 0.8e-150, False),
-        (1e-3, 1.1e-147, True), (1e-3, 0.9e-147, False), (1e6, 0.9e-150, False),
-    ):  # fmt: skip
-        options = {"sample_weight": u * total, "size": 60, "method": face.SVM(lam=lam)}
-        if right:
-            assert quiet(X, y, **options).weights.sum() == pytest.approx(total)
-            continue
-        with pytest.raises(face.errors.InvalidInputError, match="negligible"):
-            quiet(X, y, **options)
+    for lam, total in ((1.0, 1.1e-150), (1.0, 1e-160), (1e6, 1e-160), (1e-300, 1.0)):
+        for method in (face.SVM(lam=lam), face.Logistic(lam=lam)):
+            c = quiet(X, y, sample_weight=u * total, size=60, method=method)
+            assert c.weights.sum() == pytest.approx(total)
+            assert len(c) == 60
+    model = face.estimators.CoresetSVC(size=60, random_state=0)
+    for parameters in ({"C": 1e-300}, {"C": 1.0, "class_weight": dict.fromkeys(set(y), 1e-160)}):
+        assert abs(model.set_params(**parameters).fit(X, y).coef_).max() < 1e-9
 
 
 def test_build__columns_at_most() -> None:
