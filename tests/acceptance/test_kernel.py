@@ -298,6 +298,14 @@ def test_machine__of_a_size_is_trained_on_so_many_rows() -> None:
     assert kept.weights.sum() == pytest.approx(u.sum())
 
 
+def test_machine__of_fewer_rows_than_classes_is_refused() -> None:
+    X, y, _ = data()
+    model = es.CoresetKernelClassifier(size=1, random_state=0)
+    with pytest.raises(face.errors.InvalidInputError, match=r"size=1 .* 2 classes.*at least 2"):
+        model.fit(X, y)
+    assert set(model.set_params(size=2).fit(X, y).coreset_.labels) == {0, 1}
+
+
 def test_cover__of_a_diameter_bounds_no_other() -> None:
     facts = face.build(data()[0], method=face.Coverage(diameter=0.3)).provenance
     assert facts.get("least_diameter", 0.0) == 0.0

@@ -366,7 +366,13 @@ class CoresetKernelClassifier(KernelModel):
 
     def _quotas(self, summary: ClassSummary, n_points: int) -> dict[Any, int] | None:
         """Training rows per class, or None for all rows."""
-        size = self.size
+        size, n_classes = self.size, len(summary.classes)
+        if size is not None and size < n_classes:
+            raise InvalidInputError(
+                f"size={size} is too small for {n_classes} classes, which need a row each",
+                argument="size",
+                remedy=f"pass at least {n_classes}",
+            )
         if size is None and self.solver == "newton":
             held = max(_MIN_ROWS, _HELD_NUMBERS // n_points)
             size = min(max(_MIN_ROWS, _ROWS_PER_POINT * n_points), held)
