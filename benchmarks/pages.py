@@ -572,7 +572,7 @@ def install(results: Path) -> list[str]:
     turns = data["stamp"]["turns"]
     caption = (
         "Each alone in a fresh environment, by pip, from files that are downloaded. k-means is of "
-        f"10,000 x 8 rows in memory. Medians of {turns} environments. {common.stamped(data)}"
+        f"10,000 x 8 rows in memory. Turns: {turns}. Times are medians. {common.stamped(data)}"
     )
     heads = ["what is installed", "packages", "on disk", "downloaded", "installation"]
     heads += [f"{when} {what}" for what in ("import", "k-means") for when in ("first", "later")]
