@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -54,6 +56,20 @@ def test_recipe__asks_for_what_pyproject_does(
     assert recipe["tests"][0]["python"]["python_version"] == f"{lowest}.*"
     scripts = [f"{name} = {target}" for name, target in project["scripts"].items()]
     assert recipe["build"]["python"]["entry_points"] == scripts
+
+
+def test_dependencies__are_all_that_is_imported(pyproject: dict[str, Any]) -> None:
+    """The packages of other names come with Dask, numba and scikit-learn."""
+    project = pyproject["project"]
+    asked = [one for extra in project["optional-dependencies"].values() for one in extra]
+    asked += project["dependencies"]
+    declared = {re.split(r"[\[<>=]", one)[0] for one in asked}
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "daskcoreset").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    names += [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
+    found = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+    assert found - declared <= {"cloudpickle", "llvmlite", "sklearn"}
 
 
 def test_pythons__are_those_that_the_workflows_try(pyproject: dict[str, Any]) -> None:
