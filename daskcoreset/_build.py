@@ -13,6 +13,7 @@ from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.constructions.sampling.job import SamplingJob
+from daskcoreset.constructions.sampling.size_rule import SizeRule
 from daskcoreset.constructions.tree.job import Settings, TreeJob
 from daskcoreset.constructions.tree.reducer import Reducer, method_for
 from daskcoreset.core.coreset import Coreset
@@ -59,7 +60,8 @@ def build(
     y : array-like of shape (n,), or column name, optional
         Labels. They are kept for the selected rows.
     size : int, optional
-        Number of rows. Default: 10,000, or 100 per cluster if that is more.
+        Number of rows. Default: 10,000, or 100 per cluster if that is more. If `n_clusters` is
+        known and data are small, the default is all rows. :doc:`/choose` has the rule.
     method : str, Sensitivity, Reducer or Coverage, optional
         How rows are chosen, for example "kmeans", "svm" or ``StrongKMeans(10)``. Default:
         "kmeans" if `n_clusters` is given, "lightweight" otherwise.
@@ -94,7 +96,7 @@ def build(
     Warns
     -----
     CoresetWarning
-        If X has at most `size` rows. The coreset then contains all of them.
+        If X has at most the `size` rows that you pass. The coreset contains all of them.
 
     Examples
     --------
@@ -435,6 +437,8 @@ def job_of(
         return _sampled(blocks, method, size, n_clusters, random_state=random_state, draw=draw)
     check_type("draw", draw, MergeReduce, "pass a Draw or a MergeReduce")
     rows = _rows_for(_construction(method, n_clusters), size, n_clusters)
+    if isinstance(rows, SizeRule):
+        rows = rows.size
     settings = Settings.of(method, rows, n_clusters, resolve_seed(random_state), "raise", draw)
     return TreeJob(blocks, settings)
 
@@ -457,6 +461,9 @@ def _sampled(
             remedy="pass draw=MergeReduce()",
         )
     rows = _rows_for(construction, size, n_clusters)
+    rule = rows if isinstance(rows, SizeRule) else None
+    if isinstance(rows, SizeRule):
+        rows = rows.rows(blocks.n_rows, blocks.schema.n_features)
     return SamplingJob(
         blocks,
         FinalDraw(construction, rows, draw.sampling, resolve_seed(random_state)),
@@ -464,6 +471,7 @@ def _sampled(
         draw.split_every,
         draw.normalize,
         n_clusters=n_clusters,
+        size_rule=rule,
     )
 
 
@@ -478,14 +486,17 @@ def _construction(method: Any, n_clusters: int | None) -> Any:
     return method_for(method, n_clusters)
 
 
-def _rows_for(construction: Any, size: Any, n_clusters: int | None) -> int:
-    """Return the size, by default that for the clusters. Warn of fewer rows than clusters."""
+def _rows_for(construction: Any, size: Any, n_clusters: int | None) -> int | SizeRule:
+    """Return the size, or its rule if none is given. Warn of fewer rows than clusters."""
+    if isinstance(size, SizeRule):
+        return size
     if size is None:
         objective = construction.objective
         n_parts = None if objective is None else objective.n_parts
         # With labels, clusters are cells, and solutions are classifiers.
         labelled = construction.labels is not None
-        return default_size(0 if labelled else max(n_clusters or 0, n_parts or 0))
+        k = 0 if labelled else max(n_clusters or 0, n_parts or 0)
+        return SizeRule(default_size(k), k)
     rows = as_int("size", size, remedy="pass a number of rows")
     least = getattr(construction, "n_clusters", None) or 1
     if rows < least:

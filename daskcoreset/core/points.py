@@ -423,6 +423,30 @@ def distinct_rows(
     return kept[first], added.astype(np.float64)
 
 
+def has_equal_rows(points: AnyArray, columns: IndexArray) -> bool:
+    """Whether two rows are equal. The columns that tell most rows apart should come first.
+
+    Examples
+    --------
+    >>> columns = np.arange(2)
+    >>> has_equal_rows(np.eye(2), columns), has_equal_rows(np.ones((2, 2)), columns)
+    (False, True)
+    """
+    rows, group = np.arange(len(points)), np.zeros(len(points), dtype=np.int64)
+    for column in columns:
+        values = points[rows, column]
+        # By value and then by group, of which the first column has one.
+        order = np.lexsort((values, group)) if group.any() else values.argsort()
+        rows, values, group = rows[order], values[order], group[order]
+        starts = np.ones(len(rows) + 1, dtype=bool)
+        starts[1:-1] = (values[1:] != values[:-1]) | (group[1:] != group[:-1])
+        tied = ~(starts[1:] & starts[:-1])
+        rows, group = rows[tied], np.cumsum(starts[:-1])[tied]
+        if not len(rows):
+            return False
+    return True
+
+
 def _plain(points: Any) -> Any:
     """Write zeros in one way, and column numbers in the dtype that solvers take."""
     if isinstance(points, np.ndarray):

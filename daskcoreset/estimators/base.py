@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from daskcoreset._build import build
 from daskcoreset.constructions.draws import Draw
+from daskcoreset.constructions.sampling.size_rule import SizeRule
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -185,6 +186,8 @@ class Problem:
         Labels of its rows, in the form of y.
     seed : int
         Seed of the solver.
+    root_seed : int
+        Seed of the fit, from which that of the solver comes.
     beside : object
         What `SolvedModel._built` returned beside the coreset.
     """
@@ -192,6 +195,7 @@ class Problem:
     coreset: Coreset
     labels: Any
     seed: int = 0
+    root_seed: int = 0
     beside: Any = None
 
 
@@ -245,7 +249,7 @@ class SolvedModel(CoresetModel):
         elif data.coreset is None:
             coreset = self._as_given(coreset, data)
         labels = self._labels_as_given(coreset, data)
-        self._solve(Problem(coreset, labels, solver_seed(seed), beside))
+        self._solve(Problem(coreset, labels, solver_seed(seed), seed, beside))
         self.coreset_ = coreset
         self._evaluate(data, (X, sample_weight))
         return self
@@ -255,7 +259,9 @@ class SolvedModel(CoresetModel):
         self._validate_params()
 
     @abstractmethod
-    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int | None]:
+    def _construction(
+        self, blocks: RowBlocks
+    ) -> tuple[Sensitivity[Any], int | SizeRule, int | None]:
         """Return construction, size and clusters, after the checks that need no coreset."""
 
     @abstractmethod
@@ -304,6 +310,8 @@ class SolvedModel(CoresetModel):
 
     def _as_given(self, coreset: Coreset, data: InMemoryData) -> Coreset:
         """Return a coreset of rows in memory with their numbers and columns as given."""
+        if self._column_names is None and data.numbers is None:
+            return coreset
         record = dict(coreset.provenance)
         if self._column_names is not None:  # lost where scikit-learn made an array
             record["columns"] = self._column_names

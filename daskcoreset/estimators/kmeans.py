@@ -9,16 +9,19 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.constructions.sampling.size_rule import SizeRule
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.messages import caller_level, warn_user
-from daskcoreset.core.moments import moments_of
-from daskcoreset.core.points import deduplicate, spread_out
+from daskcoreset.core.moments import Moments, moments_of
+from daskcoreset.core.points import deduplicate, has_equal_rows, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points
 from daskcoreset.core.validation import column_shown
@@ -63,6 +66,9 @@ _MIN_ROWS, _ROWS_PER_CLUSTER = 20_000, 200
 
 # As in scikit-learn.
 _TOL = 1e-4
+
+# Rows of a size between this and its inverse have squares, and sums of squares, in any dtype.
+_USUAL = 2.0**30
 
 # What the parameters of all clusterings may be.
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
@@ -185,7 +191,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     n_clusters : int, default=8
         Number of clusters.
     size : int or "auto", default="auto"
-        Rows of the coreset. "auto" is the larger of 20,000 and ``200 * n_clusters``.
+        Rows of the coreset. "auto" is the larger of 20,000 and ``200 * n_clusters``, or all of up
+        to 100,000 rows and 10 million numbers.
     method : str or Sensitivity, default="kmeans"
         Method of the coreset. "kmeans" is ``StrongKMeans(n_clusters)``.
     metric : {"euclidean", "cosine"}, default="euclidean"
@@ -195,7 +202,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Start of k-means on the coreset.
     n_init : int or "auto", default="auto"
         Number of runs of k-means on the coreset. The best run is kept. "auto" is 10 for up to 50
-        clusters, and ``max(500 // n_clusters, 3)`` for more. It is 1 if `init` is an array.
+        clusters, and ``max(500 // n_clusters, 3)`` for more. It is 1 if `init` is an array, or
+        if all rows were taken because `size` is "auto".
     max_iter : int, default=300
         Largest number of steps per run.
     random_state : int, Generator, RandomState or None, default=None
@@ -222,8 +230,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     Notes
     -----
-    When Lloyd's steps end, single rows move to another cluster as long as the cost falls
-    (Hartigan's method). Categories in one-hot form gain by it most.
+    If "auto" takes all rows, distinct and without weights, the solution is that of scikit-learn's
+    KMeans. Else single rows move on after Lloyd's steps as long as the cost falls (Hartigan's
+    method). Categories in one-hot form gain by it most.
 
     Examples
     --------
@@ -232,14 +241,15 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     >>> model = CoresetKMeans(4, size=1000, random_state=0).fit(X)
     >>> model.cluster_centers_.shape
     (4, 3)
-    >>> model.predict(X)[:5].compute().dtype
-    dtype('int32')
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CLUSTERING_CONSTRAINTS,
         "metric": [StrOptions({"euclidean", "cosine"})],
     }
+
+    # Labels and cost of all rows, if k-means ran on them.
+    _solved: tuple[AnyArray, float] | None = None
 
     def __init__(
         self,
@@ -269,19 +279,29 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, blocks: RowBlocks) -> tuple[Sensitivity[Any], int | SizeRule, int]:
         k = self.n_clusters
-        size = max(_MIN_ROWS, _ROWS_PER_CLUSTER * k) if self.size == "auto" else self.size
-        check_size(size, k, "cluster")
+        size: int | SizeRule
+        if self.size == "auto":
+            size = SizeRule(max(_MIN_ROWS, _ROWS_PER_CLUSTER * k), k, several_runs=True)
+        else:
+            size = self.size
+            check_size(size, k, "cluster")
         method = resolve_for(self.method, k)
         if not isinstance(self.init, str):
             check_init(self.init, k, blocks.schema.n_features)
         return method, size, k
 
     def _solve(self, problem: Problem) -> None:
-        coreset = problem.coreset
-        points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
-        self._warn_wide(points, weights)
+        coreset, self._solved = problem.coreset, None
+        rows = spread_out(coreset.points)
+        moments = moments_of(rows, coreset.weights)
+        self._warn_wide(moments)
+        whole = bool(coreset.provenance.get("size_rule", {}).get("all_rows", False))
+        if whole and self._is_plain(rows, coreset.weights, moments):
+            self._solve_plain(rows, coreset.weights, moments, problem.root_seed)
+            return
+        points, weights, _ = deduplicate(rows, coreset.weights)
         distinct = self._distinct_centers(points, coreset)
         if distinct is None:
             check_work(self.n_clusters, *points.shape)
@@ -292,7 +312,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
                 self.n_clusters,
                 init=self.init,
                 # Of an array with several starts scikit-learn warns, and makes one.
-                n_init=1 if given and self.n_init == "auto" else self._n_starts,
+                n_init=1 if (given or whole) and self.n_init == "auto" else self._n_starts,
                 max_iter=self.max_iter,
                 tol=_TOL,
                 seed=problem.seed,
@@ -305,11 +325,50 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         distances = nearest(coreset.points, self.cluster_centers_, threads=True)[1]
         self.coreset_inertia_ = weighted_cost(distances, coreset.weights)
 
-    def _warn_wide(self, points: Points, weights: FloatArray) -> None:
+    def _is_plain(self, points: Points, weights: FloatArray, moments: Moments) -> bool:
+        """Whether rows are dense, distinct and of one weight, as scikit-learn takes them.
+
+        Of equal rows, or rows with weights, its solution depends on the order and the repetition.
+        """
+        if not isinstance(points, np.ndarray) or points.shape[0] < self.n_clusters:
+            return False
+        if weights.min() != weights.max() or not 0.0 < moments.quantization_error < np.inf:
+            return False
+        return not has_equal_rows(points, np.argsort(-moments.m2))
+
+    def _solve_plain(
+        self, points: Points, weights: FloatArray, moments: Moments, seed: int
+    ) -> None:
+        """Solve by scikit-learn's KMeans as it comes, with the seed of the fit."""
+        mean, width = moments.mean, np.sqrt(moments.quantization_error / moments.weight)
+        # A power of two changes no digit. Squares of the usual rows do not overflow.
+        size = float(np.abs(mean).max() + width)
+        scale = 1.0 if 1 / _USUAL < size < _USUAL else float(2.0 ** np.frexp(size)[1])
+        model = KMeans(
+            self.n_clusters,
+            init=self.init if isinstance(self.init, str) else np.asarray(self.init) / scale,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=_TOL,
+            random_state=seed % 2**32,
+        )
+        with config_context(assume_finite=True, skip_parameter_validation=True), one_thread():
+            model.fit(points if scale == 1.0 else points / points.dtype.type(scale))
+        self.n_iter_ = int(model.n_iter_)
+        self.cluster_centers_ = model.cluster_centers_.astype(np.float64) * scale
+        if self.metric == "cosine":
+            self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_)
+            distances = nearest(points, self.cluster_centers_, threads=True)[1]
+            self.coreset_inertia_ = weighted_cost(distances, weights)
+        else:
+            self.coreset_inertia_ = float(model.inertia_) * scale**2 * float(weights[0])
+            self._solved = model.labels_, self.coreset_inertia_
+
+    def _warn_wide(self, moments: Moments) -> None:
         """Warn if one column holds nearly all the variance."""
-        if points.shape[1] < 2:
+        if len(moments.m2) < 2:
             return
-        variance = moments_of(points, weights).m2 / weights.sum()
+        variance = moments.m2 / moments.weight
         widest, total = int(variance.argmax()), float(variance.sum())
         if np.isfinite(total) and variance[widest] > _WIDE * total:
             named = column_shown(widest, getattr(self, "feature_names_in_", None))
@@ -320,6 +379,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             )
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
+        solved, self._solved = self._solved, None
+        if solved is not None and len(solved[0]) == data.X.shape[0]:
+            return solved
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)
         return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
 

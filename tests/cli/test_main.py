@@ -93,5 +93,5 @@ def test_main__needs_no_streams(tmp_path: Path, out: Path, monkeypatch: pytest.M
 
 def test_main__warnings_are_one_line(tmp_path: Path, capsys: Capture) -> None:
     np.savez(tmp_path / "data.npz", X=np.eye(5))
-    assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr") == 0
+    assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr", "--size", 9) == 0
     assert "warning: nothing was reduced" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from daskcoreset.constructions.sampling.block_steps import (
 )
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
 from daskcoreset.constructions.sampling.messages import check_report
+from daskcoreset.constructions.sampling.size_rule import SizeRule
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.messages import package_versions, warn_user
 from daskcoreset.core.points import WeightedPoints, from_checked
@@ -48,6 +49,8 @@ class SamplingJob(Job[Coreset]):
         Centers of the solutions that the coreset is for, where the construction does not say.
     beside : callable or None, default=None
         Called with what was drawn when the coreset is made of it, in the process that asked for it.
+    size_rule : SizeRule or None, default=None
+        The rule of the size, if none was given.
     """
 
     blocks: RowBlocks
@@ -57,6 +60,7 @@ class SamplingJob(Job[Coreset]):
     normalize: bool = False
     n_clusters: int | None = None
     beside: Callable[[Selection], None] | None = None
+    size_rule: SizeRule | None = None
 
     def __post_init__(self) -> None:
         self.blocks.check_method(self.construction, scored=not self.needs_all_rows)
@@ -151,6 +155,10 @@ class SamplingJob(Job[Coreset]):
             "n_blocks": self.blocks.n_blocks,
             **selection.facts,
         }
+        if self.size_rule is not None:
+            record["size_rule"] = self.size_rule.record(
+                selection.results.n_rows, rows.points.shape[1], all_rows=selection.complete
+            )
         return make_coreset(
             points,
             self.construction,
@@ -165,7 +173,8 @@ class SamplingJob(Job[Coreset]):
         """Warn of what was drawn."""
         draw, rows = self.final_draw, selection.rows
         if selection.complete:
-            warn_complete(draw.size, len(rows))
+            if self.size_rule is None:
+                warn_complete(draw.size, len(rows))
             return
         remark = remark_on(selection.facts.get("estimated_error"), draw.size)
         if remark is not None:
