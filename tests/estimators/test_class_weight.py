@@ -21,12 +21,12 @@ from daskcoreset.estimators.linear import LinearSVM
 
 
 @cache
-def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[FloatArray, AnyArray]:
-    """Rows of heavy tails, 0.39 % of them of the class that matters."""
+def few_positives(n: int, positives: int) -> tuple[FloatArray, AnyArray]:
+    """Rows of heavy tails, and so many of the class that matters."""
     rng = np.random.default_rng(588)
     y = np.zeros(n, dtype=np.int64)
     y[rng.choice(n, positives, replace=False)] = 1
-    X = rng.standard_normal((n, d)) * rng.lognormal(0.0, 0.5, (n, 1))
+    X = rng.standard_normal((n, 6)) * rng.lognormal(0.0, 0.5, (n, 1))
     X[y == 1, :3] += 1.5
     return X, y
 
@@ -40,7 +40,7 @@ def weighted_error(model: Any, X: FloatArray, y: AnyArray, seed: int) -> float:
 
 def test_class_weight__draws_are_made_for_the_weighted_loss() -> None:
     """Weighing the classes only after the draw has several times the error."""
-    X, y = rare(30_000, 118)
+    X, y = few_positives(30_000, 118)
     before = [
         weighted_error(CoresetLogisticRegression(size=600, class_weight="balanced"), X, y, seed)
         for seed in range(4)
@@ -56,7 +56,7 @@ def test_class_weight__draws_are_made_for_the_weighted_loss() -> None:
 
 @pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
 def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
-    X, y = rare(600, 60)
+    X, y = few_positives(600, 60)
     data = X, np.array(["no", "yes"])[y]
     for rows in (data, (da.from_array(X, chunks=(300, 6)), da.from_array(data[1], chunks=300))):
         for size in (50, 700):
@@ -67,7 +67,7 @@ def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
 def test_class_weight__of_an_unknown_label_out_of_core(make: Any) -> None:
-    X, y = rare(600, 60)
+    X, y = few_positives(600, 60)
     rows, labels = da.from_array(X, chunks=(300, 6)), da.from_array(y, chunks=300)
     with pytest.raises(InvalidInputError, match="class_weight has 2"):
         make(size=400, class_weight={2: 5.0}, random_state=0).fit(rows, labels)
@@ -77,7 +77,7 @@ def test_class_weight__of_an_unknown_label_out_of_core(make: Any) -> None:
 
 
 def test_class_weight__of_a_class_that_uniform_rows_lose() -> None:
-    X, y = rare(600, 60)
+    X, y = few_positives(600, 60)
     y = y.copy()
     y[7] = 2
     rows, labels = da.from_array(X, chunks=(300, 6)), da.from_array(y, chunks=300)
@@ -89,7 +89,7 @@ def test_class_weight__of_a_class_that_uniform_rows_lose() -> None:
 
 
 def test_class_weight__of_three_classes_weighs_rows_and_not_problems() -> None:
-    X, y = rare(900, 90)
+    X, y = few_positives(900, 90)
     y = np.where(X[:, 1] > 0.5, 2, y)
     factors = {0: 1.0, 1: 8.0, 2: 3.0}
     model = CoresetSVC(size=1000, class_weight=factors, random_state=0).fit(X, y)
@@ -103,7 +103,7 @@ def test_class_weight__of_three_classes_weighs_rows_and_not_problems() -> None:
 @pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_partial_fit__of_a_label_that_is_misspelled(make: Any, lazy: bool) -> None:
-    X, y = rare(600, 300)
+    X, y = few_positives(600, 300)
     names = np.array(["no", "yes"])[y]
     rows = (X, names)
     if lazy:
