@@ -308,7 +308,6 @@ def _same(value: T) -> T:
 # --- a read as a graph, and in memory ----------------------------------------------------
 
 
-@one_thread()
 def read_block(rows: BlockRows, arrays: Mapping[str, Any], schema: BlockSchema) -> ReadBlock:
     """Read the parts of a block that are not there yet, and bring all to form.
 
