@@ -122,7 +122,7 @@ def _client(given: Namespace) -> AbstractContextManager[Any]:
     """Return a client of the scheduler or of the workers that are asked for, if any."""
     if given.scheduler is None and given.workers is None:
         return nullcontext()
-    distributed = import_optional("distributed", "scheduler")
+    distributed = import_optional("distributed")
     options: dict[str, Any] = {}
     if given.workers is not None:
         dask.config.set({"scheduler-address": None})  # which would take the place of the workers

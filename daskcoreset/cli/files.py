@@ -52,7 +52,7 @@ def labels_to_write(out: str, source: str, *, overwrite: bool) -> Path:
     else:
         file_to_write(out, (*_FILES, ".zarr"), overwrite=overwrite)
         if place.suffix == ".parquet":
-            import_optional("pyarrow", "OUT")
+            import_optional("pyarrow")
     data = locate("IN", source)
     if data == place or data in place.parents:
         raise StoreError(f"{out} is a part of IN", remedy="choose another path")

@@ -182,7 +182,8 @@ def test_predict__names_the_extra_that_parquet_needs(
     assert call_main("build", npz, out, "--size", 50) == 0
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert call_main("predict", out, npz, tmp_path / "labels.parquet") != 0
-    assert 'pip install "daskcoreset[dataframe]"' in capsys.readouterr().err
+    told = 'error: pyarrow is not installed; run: pip install "daskcoreset[dataframe]"'
+    assert told in capsys.readouterr().err
     assert not (tmp_path / "labels.parquet").exists()
 
 
