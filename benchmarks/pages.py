@@ -600,6 +600,33 @@ def install_packages(results: Path) -> list[str]:
     ]
 
 
+def small(results: Path) -> list[str]:
+    """Return ratios of fits of few rows in memory to those of scikit-learn."""
+    data = common.read("small", results)
+    names = [name for name in data["cold"] if name != "KMeans"]
+    rows = []
+    for one in data["results"]:
+        taken = "all" if one["rows"][0] == one["shape"][0] else f"{one['rows'][0]:,}"
+        ratios = [f"{one['ratios'][name]:.2f}" for name in names]
+        seconds = f"{1000 * one['seconds']['KMeans']:.3g}"
+        shape = [f"{size:,}" for size in one["shape"]]
+        rows.append([*shape, seconds, ratios[0], taken, ratios[1], f"{one['cost']:.3f}"])
+    median_of = {name: median(one["ratios"][name] for one in data["results"]) for name in names}
+    above = {name: sum(one["ratios"][name] > 1.1 for one in data["results"]) for name in names}
+    said = ", ".join(
+        f"`{name}` median {median_of[name]:.2f}, {above[name]} of {len(rows)} rows above 1.1"
+        for name in names
+    )
+    cold = ", ".join(f"`{name}` {seconds:.2f} s" for name, seconds in data["cold"].items())
+    heads = ["rows", "columns", "clusters", "`KMeans`, ms", "`build`", "rows in it",
+             "`CoresetKMeans`", "its cost"]  # fmt: skip
+    caption = (
+        f"Seconds and cost over those of scikit-learn's `KMeans`: {said}. "
+        f"New processes: {cold}. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
 # --- margins -----------------------------------------------------------------------------------
 
 
@@ -768,7 +795,7 @@ TABLES: Mapping[str, Callable[[Path], list[str]]] = {
     each.__name__: each
     for each in (
         headline, quality, peers_kmeans, peers_memory, mixtures, bregman, svm_offline, logistic,
-        kernels, svm_streaming, tree, readers, throughput, in_memory, billion, install,
+        kernels, svm_streaming, tree, readers, throughput, in_memory, small, billion, install,
         install_packages,
         max_margin, active_margin, one_read, refresh, cube, reliability, by_task.by_task,
     )
