@@ -231,8 +231,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     Notes
     -----
     If "auto" takes all rows, distinct and without weights, the solution is that of scikit-learn's
-    KMeans. Else single rows move on after Lloyd's steps as long as the cost falls (Hartigan's
-    method). Categories in one-hot form gain by it most.
+    KMeans. Else single rows move after at most 20 steps of Lloyd, as long as the cost falls
+    (Hartigan's method). Categories in one-hot form gain by it most.
 
     Examples
     --------

@@ -347,6 +347,10 @@ def auto_starts(n_clusters: int) -> int:
     return min(10, max(3, 500 // n_clusters))
 
 
+# Lloyd's steps of every start on dense rows, of which the best one is finished by single rows.
+_STEPS_OF_STARTS = 20
+
+
 @one_thread()
 def solve(
     points: Points,
@@ -364,9 +368,11 @@ def solve(
     All is done in float64, and dense rows are moved to their weighted mean. scikit-learn takes
     distances from products, of which a large offset would leave nothing. All rows are divided by a
     power of two, which changes no digit, because squares must not overflow. scikit-learn measures
-    `tol` by the variance of the rows, which one row far out makes as large as it likes. Then single
-    dense rows move as long as the cost falls, by `hartigan`. BLAS has one thread: the products of
-    seeding are so small that two took up to five times the processor time.
+    `tol` by the variance of the rows, which one row far out makes as large as it likes. On dense
+    rows each start makes 20 steps at most. Then single rows move from the best one as long as the
+    cost falls, by `hartigan`. Further steps of Lloyd took more time, and ended as high. BLAS has
+    one thread: the products of seeding are so small that two took up to five times the processor
+    time.
 
     Parameters
     ----------
@@ -402,8 +408,9 @@ def solve(
     rows = rows / scale
     if not isinstance(init, str):
         init = (np.asarray(init, dtype=np.float64) - shift) / scale
-    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "copy_x": False}
-    model = KMeans(n_clusters, init=init, n_init=n_init, random_state=seed, **options)
+    options: dict[str, Any] = {"n_init": n_init, "random_state": seed, "tol": tol, "copy_x": False}
+    steps = min(_STEPS_OF_STARTS, max_iter) if isinstance(rows, np.ndarray) else max_iter
+    model = KMeans(n_clusters, init=init, max_iter=steps, **options)
     model.fit(rows, sample_weight=weights)
     centers, n_iter = model.cluster_centers_, int(model.n_iter_)
     if isinstance(rows, np.ndarray):
