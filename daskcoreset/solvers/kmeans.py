@@ -171,12 +171,12 @@ def approach(
     """Assign rows to new centers, numbered from `first`, where these are nearer."""
     from daskcoreset.solvers import kmeans_numba as loops
 
-    k, d = centers.shape
-    filled = np.zeros((k, -(-d // loops.COLUMNS) * loops.COLUMNS))
-    filled[:, :d] = centers
-    room = np.zeros((filled.shape[1] + 1, loops.ROWS))
+    if spare := -centers.shape[1] % loops.COLUMNS:
+        centers = np.pad(centers, ((0, 0), (0, spare)))
+    centers = read_only(centers, np.float64)
+    room = np.zeros((centers.shape[1] + 1, loops.ROWS))
     for rows, tile in row_tiles(points):
-        loops.nearest_center(tile, read_only(filled), first, room, labels[rows], distances[rows])
+        loops.nearest_center(tile, centers, first, room, labels[rows], distances[rows])
 
 
 def cell_gaps(
