@@ -13,9 +13,8 @@ from daskcoreset.core.deadline import in_time
 from daskcoreset.core.messages import warn_user
 from daskcoreset.core.tables import counted
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.local import compute_options
+from daskcoreset.execution.local import compute_options, reading_threads
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.execution.threads import threads_here
 from daskcoreset.execution.timeout import active_client
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -195,7 +194,8 @@ class Plan(Lazy[T]):
         Coreset(lightweight: 10 of 1,000 rows, 4 features, no labels, seed 0)
         """
         with show_progress(self._progress, self):
-            return super().compute(**{**compute_options(self._blocks), **options})
+            own = {} if "scheduler" in options else compute_options(self._blocks)
+            return super().compute(**{**own, **options})
 
     def _n_tasks(self) -> int:
         from dask._task_spec import DataNode
@@ -228,4 +228,4 @@ def _threads_and_memory(blocks: RowBlocks) -> tuple[int, float]:
         if workers:
             memory = min(worker["memory_limit"] or math.inf for worker in workers)
             return max(worker["nthreads"] for worker in workers), memory
-    return threads_here(), math.inf
+    return reading_threads(blocks), math.inf

@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
+from dask.system import CPU_COUNT
 
 from daskcoreset import Draw, build, plan
 from daskcoreset.errors import CoresetWarning
@@ -140,3 +141,27 @@ def test_plan__warns_once_of_workers_without_the_memory(cluster: Any) -> None:
             assert planned.forecast.threads == 1
         assert len(warned) == 1
         assert planned.peak_bytes == planned.forecast.peak_bytes
+
+
+class Waiting(Counted):
+    """Rows whose first reads wait for one another."""
+
+    barrier: Any = None
+
+    def __getitem__(self, index: Any) -> Any:
+        if self.barrier is not None:
+            self.barrier.wait(timeout=60)
+        return super().__getitem__(index)
+
+
+@pytest.mark.skipif(CPU_COUNT == 1, reason="one processor has one thread")
+def test_build__reads_by_one_thread_more_than_processors() -> None:
+    threads = CPU_COUNT + 1
+    rows = Waiting(np.resize(X, (10 * threads, D)))
+    options: Any = {"size": 15, "chunks": 10, "random_state": 0}
+    assert plan(rows, **options).forecast.threads == threads
+    rows.barrier = threading.Barrier(threads)
+    assert len(build(rows, **options)) == 15
+    with dask.config.set(num_workers=CPU_COUNT):
+        assert plan(rows, **options).forecast.threads == CPU_COUNT
+    assert plan(X, **options).forecast.threads == CPU_COUNT
