@@ -427,7 +427,7 @@ def _decoder(array: Any) -> Any:
 
     default: Any = array.codec_pipeline
     numbers = array.dtype.kind in "biuf" and array.dtype.isnative
-    fits = numbers and type(array.store_path.store) is LocalStore
+    fits = numbers and array.order == "C" and type(array.store_path.store) is LocalStore
     if not fits or type(default).__name__ != "BatchedCodecPipeline":
         return default
     try:

@@ -319,7 +319,12 @@ class Centers(NamedTuple):
 
 def check_init(init: Any, n_clusters: int, n_features: int) -> None:
     """Check initial centers."""
-    shape = as_numbers("init", init).shape
+    centers = as_numbers("init", init)
+    if not np.isfinite(centers).all():
+        raise InvalidInputError(
+            "init contains NaN or infinity", argument="init", remedy="pass finite centers"
+        )
+    shape = centers.shape
     if shape != (n_clusters, n_features):
         what, wanted = "number of clusters", n_clusters
         if shape[:1] == (n_clusters,):

@@ -114,3 +114,11 @@ def test_model__of_directions_has_centers_of_length_one() -> None:
     assert np.allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1.0)
     assert np.array_equal(model.labels_, model.predict(X))
     assert model.inertia_ == pytest.approx(-model.score(X))
+
+
+@pytest.mark.parametrize("size", ["auto", 100])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_init__that_is_not_finite_is_an_error(size: Any, value: float) -> None:
+    X = mixture(300, 2)
+    with pytest.raises(face.errors.InvalidInputError, match="init contains NaN"):
+        es.CoresetKMeans(3, size=size, init=np.full((3, 2), value)).fit(X)

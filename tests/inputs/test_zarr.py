@@ -42,6 +42,16 @@ def test_checked__any_selection(layout: dict[str, Any], tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[200:], array[200:])
 
 
+def test_checked__arrays_in_the_order_of_fortran(tmp_path: Path) -> None:
+    array = stored(tmp_path / "X.zarr", zarr_format=2, order="F")
+    np.testing.assert_array_equal(checked(array)[:], X)
+    stored(tmp_path / "Y.zarr")
+    with zarr.config.set({"array.order": "F"}):
+        found = checked(zarr.open_array(tmp_path / "Y.zarr"))
+        np.testing.assert_array_equal(found[:], X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))[:], X)
+
+
 @pytest.mark.parametrize("layout", [{}, {"compressors": None}, {"zarr_format": 2}, SHARDED])
 def test_decoders__give_the_same_bits(layout: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("zarrs", reason="zarrs is not installed")

@@ -58,6 +58,6 @@ class SizeRule:
             "rule": "default",
             "n": n_rows,
             "d": n_features,
-            "n_clusters": self.n_clusters,
+            "n_clusters": self.n_clusters or None,
             "all_rows": all_rows,
         }
