@@ -299,6 +299,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self._warn_wide(moments)
         whole = bool(coreset.provenance.get("size_rule", {}).get("all_rows", False))
         if whole and self._is_plain(rows, coreset.weights, moments):
+            check_work(self.n_clusters, *rows.shape)
             self._solve_plain(rows, coreset.weights, moments, problem.root_seed)
             return
         points, weights, _ = deduplicate(rows, coreset.weights)
