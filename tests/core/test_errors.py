@@ -16,7 +16,7 @@ from daskcoreset.errors import CoresetWarning, InvalidTypeError
 def test_warnings__point_at_the_line_that_called() -> None:
     # Between it and the warning there are functions of contextlib, for the time limit.
     with pytest.warns(CoresetWarning, match="nothing was reduced") as caught:
-        build(np.ones((3, 2)))
+        build(np.ones((3, 2)), size=10)
     assert caught[0].filename == __file__
 
 
