@@ -106,9 +106,16 @@ def half_uniform(
 
     By their weights alone if the sum phi of the weighted distances is zero. `costs`, which are the
     weighted distances, become the scores: new memory takes longer than the arithmetic.
+
+    Examples
+    --------
+    >>> half_uniform(np.ones(2), np.array([0.0, 4.0]), 2.0, 4.0)
+    array([0.25, 0.75])
     """
     if phi > 0.0:
         costs /= 2.0 * phi
+    else:
+        costs.fill(0.0)  # rounding may leave some
     costs += weights * ((1.0 if phi == 0.0 else 0.5) / total_weight)
     return costs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from daskcoreset.core.moments import Moments
 from daskcoreset.sensitivities import (
     SVM,
     LeastSquares,
@@ -92,6 +93,12 @@ def test_contracts__costs_are_unbiased_over_more_seeds(
     """False-alarm rate: 1e-6 a construction."""
     monkeypatch.setattr(contract, "n_seeds", 400)
     contract().test_draws__unbiased_for_every_query()
+
+
+def test_lightweight__rounding_does_not_score_rows_without_spread() -> None:
+    block = rows([[1e100], [np.nextafter(1e100, 2e100)]])
+    equal = Moments(2, 2.0, np.array([1e100]), np.zeros(1))
+    np.testing.assert_array_equal(Lightweight().scores(block, equal), [0.5, 0.5])
 
 
 def test_lightweight__tiny_spread_does_not_overflow() -> None:
