@@ -21,7 +21,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.messages import caller_level, warn_user
 from daskcoreset.core.moments import Moments, moments_of
-from daskcoreset.core.points import deduplicate, has_equal_rows, spread_out
+from daskcoreset.core.points import deduplicate, have_own_sums, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points
 from daskcoreset.core.validation import column_shown
@@ -298,11 +298,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         moments = moments_of(rows, coreset.weights)
         self._warn_wide(moments)
         whole = bool(coreset.provenance.get("size_rule", {}).get("all_rows", False))
-        if whole and self._is_plain(rows, coreset.weights, moments):
+        plain = whole and self._is_plain(rows, coreset.weights, moments)
+        points, weights = rows, coreset.weights
+        if not (plain and have_own_sums(rows, np.argsort(-moments.m2)[:2])):
+            points, weights, _ = deduplicate(rows, coreset.weights)
+        if plain and points.shape == rows.shape:
             check_work(self.n_clusters, *rows.shape)
             self._solve_plain(rows, coreset.weights, moments, problem.root_seed)
             return
-        points, weights, _ = deduplicate(rows, coreset.weights)
         distinct = self._distinct_centers(points, coreset)
         if distinct is None:
             check_work(self.n_clusters, *points.shape)
@@ -327,15 +330,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.coreset_inertia_ = weighted_cost(distances, coreset.weights)
 
     def _is_plain(self, points: Points, weights: FloatArray, moments: Moments) -> bool:
-        """Whether rows are dense, distinct and of one weight, as scikit-learn takes them.
+        """Whether rows are dense and of one weight, as scikit-learn takes them.
 
-        Of equal rows, or rows with weights, its solution depends on the order and the repetition.
+        Its solution of rows with weights differs from that of repeated rows.
         """
         if not isinstance(points, np.ndarray) or points.shape[0] < self.n_clusters:
             return False
-        if weights.min() != weights.max() or not 0.0 < moments.quantization_error < np.inf:
-            return False
-        return not has_equal_rows(points, np.argsort(-moments.m2))
+        return weights.min() == weights.max() and 0.0 < moments.quantization_error < np.inf
 
     def _solve_plain(
         self, points: Points, weights: FloatArray, moments: Moments, seed: int
@@ -379,10 +380,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
                 f"sklearn.preprocessing.StandardScaler, unless their units are the same."
             )
 
+    def _evaluate(self, data: InMemoryData | None, given: tuple[Any, Any]) -> None:
+        super()._evaluate(data, given)
+        self._solved = None  # a model keeps no labels of stored rows
+
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
-        solved, self._solved = self._solved, None
-        if solved is not None and len(solved[0]) == data.X.shape[0]:
-            return solved
+        if self._solved is not None:
+            return self._solved
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)
         return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
 

@@ -122,3 +122,20 @@ def test_init__that_is_not_finite_is_an_error(size: Any, value: float) -> None:
     X = mixture(300, 2)
     with pytest.raises(face.errors.InvalidInputError, match="init contains NaN"):
         es.CoresetKMeans(3, size=size, init=np.full((3, 2), value)).fit(X)
+
+
+def test_model__of_stored_rows_keeps_no_labels() -> None:
+    X = mixture(2000)
+    held, stored = (
+        es.CoresetKMeans(8, random_state=0).fit(rows) for rows in (X, da.from_array(X, chunks=500))
+    )
+    assert np.array_equal(held.labels_, stored.labels_.compute())
+    tuples = [each for part in vars(stored).values() if isinstance(part, tuple) for each in part]
+    assert not [each for each in tuples if isinstance(each, np.ndarray)]
+
+
+def test_model__of_equal_rows_in_two_columns_is_that_of_scikit_learn() -> None:
+    """Rows that two columns do not tell apart are distinct by a third one."""
+    X = np.column_stack([np.tile([[30.0, 0.0], [0.0, 20.0]], (300, 1)), np.arange(600.0) / 600])
+    model, plain = (kind(4, random_state=1).fit(X) for kind in (es.CoresetKMeans, KMeans))
+    assert np.array_equal(model.labels_, plain.labels_)
