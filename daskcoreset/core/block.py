@@ -28,7 +28,7 @@ from daskcoreset.core.labels import (
     find_unusable_label,
     plain_labels,
 )
-from daskcoreset.core.linalg import one_thread, rows_at, unit_rows
+from daskcoreset.core.linalg import rows_at, unit_rows
 from daskcoreset.core.points import joined, joined_points
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import a_type, without_mask
@@ -341,7 +341,6 @@ def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 # Numbers too large for the dtype become infinite, which is found and reported.
-@one_thread()
 @np.errstate(over="ignore", invalid="ignore")
 def validate_block(
     parts: Mapping[str, Any], schema: BlockSchema, *, index: int = 0, size: int | None = None

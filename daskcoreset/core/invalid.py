@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import row_sums
+from daskcoreset.core.linalg import one_thread, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import column_shown
 from daskcoreset.errors import InvalidInputError
@@ -222,7 +222,7 @@ def find_unusable_row(
     limit = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / max(1.0, total)))
     # The sum of squares clears the usual case, in one pass.
     flat = numbers.ravel(order="K")
-    with np.errstate(over="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if np.dot(flat, flat) <= limit * limit:
             return None
     # A row without weight may hold any number.
