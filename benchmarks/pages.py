@@ -482,9 +482,9 @@ def readers(results: Path) -> list[str]:
     made = data["stamp"]
     versions = ", ".join(f"{name} {version}" for name, version in made["readers"].items())
     caption = (
-        f"{made['rows']:,} x 20 rows of float32, {made['turns']} turns side by side. Time over "
-        f"that of the fastest decode, medians, with quartiles for `build`. {common.stamped(data)} "
-        f"Versions: {versions}."
+        f"{made['rows']:,} x 20 rows of float32, {made['turns']} turns side by side. Wall time "
+        f"over that of the fastest decode, medians, with quartiles for `build`. "
+        f"{common.stamped(data)} Versions: {versions}."
     )
     heads = [
         "store", "fastest plain decode", "other decodes", "Dask's sum", "`build`",

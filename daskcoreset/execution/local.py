@@ -16,9 +16,10 @@ _warned: WeakSet[Any] = WeakSet()
 
 
 def compute_options(blocks: RowBlocks) -> dict[str, Any]:
-    """Return the options of a compute. Threads of this process read what is in its memory.
+    """Return the options of a compute.
 
-    Sending it to the scheduler and to a worker would take longer than nearly every construction.
+    Threads of this process read what is in its memory. Sending it to the scheduler and to a worker
+    would take longer than nearly every construction. Without a client, they read stored rows, too.
     """
     import dask
     import dask.threaded

@@ -52,8 +52,8 @@ class Forecast:
     peak_bytes : int or None
         Predicted peak memory of a worker, without the interpreter and its packages.
     decoder : str or None
-        Package that decodes X: "zarrs", "zarr", "pyarrow" or "h5py". None if X is in memory, or if
-        Dask reads it.
+        Package that decodes stored rows, such as "zarrs", "zarr", "pyarrow" or "h5py". None for
+        rows in memory, files of NumPy, cubes and Dask collections.
     merged_chunks : int
         Chunks that cut the features of an xarray object. A task holds this number of chunks
         beside the rows that it makes of them. One if no chunk cuts the features.

@@ -275,7 +275,7 @@ def zarr_rows(array: Any, missing_chunks: MissingChunks) -> StoredRows:
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= HUGE_BYTES
         granularity = int((outer if whole else inner)[0])
     rows = StoredRows(checked(array, missing_chunks), granularity, store_name(array.store_path))
-    # That of the user's settings has a package of its own.
+    # Users can set the pipeline of another package.
     pipeline = rows.array.async_array.codec_pipeline.decoder
     rows.decoder = type(pipeline).__module__.partition(".")[0]
     store = array.store_path.store
